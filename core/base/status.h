@@ -1,0 +1,36 @@
+/* status.h - setting and passing on errors. */
+#ifndef PLM_BASE_STATUS_H
+#define PLM_BASE_STATUS_H
+#include "plimsoll/status.h"
+
+/* Writes code and text to err (NULL allowed) and returns code, so a caller can
+** `return plm_fail(err, PLM_E_INVALID, "--tp, 3: ...")`. Too long a text is cut at a character.
+** Control characters in the text are replaced by '?', so that an error stays one line. */
+plm_status plm_fail(plm_error *err, plm_status code, const char *fmt, ...) PLM_PRINTF(3, 4);
+
+/* Puts "prefix: " before the text of err; returns err->code (or code if err is NULL). */
+plm_status plm_fail_in(plm_error *err, plm_status code, const char *prefix);
+
+/* Plain name of a status ("out of memory") and the exit status of a command that ends with it. */
+const char *plm_status_name(plm_status code);
+int plm_status_exit(plm_status code);
+
+/* Shorthand for the commonest failure; `what` names the thing that could not be allocated. */
+plm_status plm_fail_memory(plm_error *err, const char *what);
+
+/* PLM_TRY(f(...)): return the status of f unless it is PLM_OK. PLM_GOTO: jump to `done` instead,
+** with the status in a local `status`. */
+#define PLM_TRY(expr)                                                                              \
+    do {                                                                                           \
+        plm_status plm_try_ = (expr);                                                              \
+        if (plm_try_ != PLM_OK)                                                                    \
+            return plm_try_;                                                                       \
+    } while (0)
+#define PLM_GOTO(expr)                                                                             \
+    do {                                                                                           \
+        status = (expr);                                                                           \
+        if (status != PLM_OK)                                                                      \
+            goto done;                                                                             \
+    } while (0)
+
+#endif
