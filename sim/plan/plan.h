@@ -29,10 +29,14 @@ typedef struct plm_plan_row {
     int mode;                   /* 1 aggregated, 2 disaggregated */
     plm_parallel par, prefill_par;
     int64_t replicas, devices;  /* replicas x devices of one replica */
-    int64_t prefill_workers, decode_workers; /* disaggregated: of a unit */
+    int64_t prefill_workers, decode_workers; /* disaggregated: workers of each pool of a unit */
+    int64_t prefill_batch;      /* disaggregated: prompts in flight of a prefill worker */
+    double prefill_util, decode_util; /* disaggregated: share of time each pool is busy */
     int64_t batch;              /* concurrency of a replica */
     plm_figure ttft_s, itl_s, output_tok_s;  /* of a replica */
     double tok_s_per_device, tok_s_per_user;
+    double requests_s;          /* of the whole deployment: all replicas */
+    int64_t kv_headroom_tokens; /* KV slots of a replica left when `batch` requests are at full length */
     double usd_per_hour, usd_per_mtok_input, usd_per_mtok_output; /* < 0 = no price */
     int64_t memory_bytes, capacity_bytes;
     bool meets, pareto;
