@@ -64,6 +64,21 @@ typedef struct plm_answer {
 ** speed for what does not fit). */
 plm_status plm_predict(plm_session *s, const plm_query *q, plm_answer *out, plm_error *err)
     PLM_MUST_USE;
+/* The ops of one step of a phase, the ridge point, and elasticities (explain.c): relative change of
+** the step's speed for a relative change of each resource, by machine.scale; they sum to about 1. */
+typedef struct plm_explanation {
+    char model[96], device[64], engine[48], quant[32];
+    int64_t devices;
+    double tokens, context_tokens, batch;
+    double time_s, time_lo_s, time_hi_s;
+    double ridge_flop_per_byte; /* tensor peak of the weights' arithmetic over bandwidth */
+    plm_step_row rows[128];
+    size_t n_rows;
+    double elasticity[PLM_BOUND_COUNT];
+} plm_explanation;
+plm_status plm_explain(plm_session *s, const plm_query *q, bool decode, plm_explanation *out,
+                       plm_error *err) PLM_MUST_USE;
+
 /* Steady state of N closed-loop clients on a program (steady.c): fixed point of Little's law with
 ** chunked prefill mixed into decode steps, KV capacity bounding the running batch. */
 typedef struct plm_steady_query {
