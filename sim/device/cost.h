@@ -13,6 +13,8 @@ typedef enum plm_bound {
     PLM_BOUND_COUNT
 } plm_bound;
 
+const char *plm_bound_name(plm_bound b);
+
 /* Device + profile, resolved once: every look-up and division that does not depend on the op. */
 typedef struct plm_machine {
     plm_device dev;

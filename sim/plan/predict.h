@@ -19,6 +19,7 @@ typedef struct plm_query {
     double memory_fraction;              /* override, 0 = the profile's */
     double price_usd;                    /* $/h of one device, < 0 = from the catalog */
     double utilisation;                  /* share of the paid time in use, 0 = 1 */
+    bool static_batch;                   /* closed loop: all requests start together */
     int32_t flash_attn;                  /* -1 = engine's default, 0 off, 1 on */
     const char *mode;                    /* NULL or "agg"; "disagg" uses the two pools below */
     plm_parallel prefill_par;
@@ -49,6 +50,7 @@ typedef struct plm_answer {
     int64_t devices;
     plm_parallel par;
     plm_params params;
+    int64_t model_weights_bytes;         /* of the whole model, all devices together */
     plm_phase prefill, decode;
     plm_ledger memory;
     bool has_serving;
