@@ -74,7 +74,7 @@ typedef struct plm_layer {
     int32_t o_lora, o_groups;                /* DeepSeek-V4 low-rank output, 0 = plain */
     /* index-selected sparse attention */
     int32_t index_heads, index_dim, index_top_k, index_block; /* top_k in blocks when block > 1 */
-    int32_t ratio;           /* COMPRESSED: tokens an entry stands for */
+    int32_t ratio;           /* COMPRESSED: tokens an entry stands for; 0 = the window alone */
     /* delta rule, KDA, Mamba-2 */
     int32_t lin_k_heads, lin_v_heads, lin_dk, lin_dv, conv_taps;
     int32_t ssm_groups, ssm_state;           /* Mamba-2: lin_v_heads heads of lin_dv, state n */
@@ -94,7 +94,8 @@ typedef struct plm_layer {
     int32_t n_group, topk_group;
     double router_scale;
     /* norms around the two halves */
-    int32_t norms;           /* 1, 2 or 4 weights of `hidden` a layer */
+    int32_t norms;           /* weights of `hidden` a layer: 1, 2, 4; 7 = 4 and one more before and
+                                after the routed half, one after the dense (Gemma-4 MoE) */
     bool parallel;           /* attention and FFN read the same input (GPT-J, Falcon) */
 } plm_layer;
 
@@ -110,7 +111,7 @@ typedef struct plm_arch {
     bool embed_norm;     /* norm after the embedding (BLOOM) */
     int32_t pos_embed;   /* rows of a learned position table (GPT-2), 0 = none */
     double embed_scale;  /* 1, or sqrt(hidden) for Gemma */
-    double logit_softcap, logit_scale;
+    double logit_softcap, logit_scale; /* 0 = none */
     bool head_bias;
     int32_t hyper;       /* hyper-connection streams (DeepSeek-V4: 4), 0 = plain residual */
     int32_t mtp_layers;  /* multi-token prediction modules, not counted in params */
@@ -150,6 +151,9 @@ typedef struct plm_kv_options {
     int64_t window_slack;  /* extra cells of a windowed layer (llama.cpp: ubatch), 0 */
     int64_t window_pad;    /* cells rounded up to a multiple (llama.cpp: 256), 0 = 1 */
     bool windows_full;     /* engine stores windowed layers at full length (llama.cpp --swa-full) */
+    bool index_cache;      /* count the index keys of index-selected layers too (index_dim a token; the
+                              entries of COMPRESSED layers always carry theirs) */
+    bool index_as_k;       /* ... kept in the K type; false: one byte an element, as served (fp8) */
 } plm_kv_options;
 /* Bytes that grow with every token while no window is full (all attending layers). */
 plm_status plm_kv_bytes_per_token(const plm_arch *a, const plm_kv_options *o, int64_t *bytes,
@@ -165,5 +169,8 @@ plm_status plm_kv_max_tokens(const plm_arch *a, const plm_kv_options *o, int64_t
 /* Fixed bytes a sequence (conv tails, delta-rule and SSM state, f32 unless said), of one rank. */
 plm_status plm_state_bytes(const plm_arch *a, const plm_kv_options *o, int64_t *bytes,
                            plm_error *err) PLM_MUST_USE;
+/* The same in its two parts: recurrent state (f32) and conv tails (2 bytes an element). */
+plm_status plm_state_parts(const plm_arch *a, const plm_kv_options *o, int64_t *state_bytes,
+                           int64_t *conv_bytes, plm_error *err) PLM_MUST_USE;
 
 #endif
