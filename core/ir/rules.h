@@ -1,0 +1,28 @@
+/* rules.h - the functions that ops.def names: shape rules, work rules, oracles.
+**
+** A row whose shape column says `linear` uses plm_shape_linear (shape.c), and so on for work (work.c)
+** and oracle (oracle_*.c). `none` stands for no function: op.c replaces it by NULL.
+*/
+#ifndef PLM_IR_RULES_H
+#define PLM_IR_RULES_H
+#include "core/ir/op.h"
+
+/* Functions shared by several rows are declared once for each row, which C allows.
+**
+** plm_shape_*: checks the inputs of n (already in graph order; the node itself is not yet in the
+** graph) and fills rank and dim of out[0 .. n_out). dtype and alias come preset by the caller
+** (plm_node_end, plm_graph_verify): out[0] the wanted dtype or that of input 0, further outputs that
+** of input 0; the rule changes them where it knows better. May add dims to g->dims. PLM_E_INVALID
+** names the operand; the caller puts node and op before it.
+** plm_work_*: adds to *w, which the caller has zeroed. plm_oracle_*: see op.h. */
+#define PLM_OP(id, name, min_in, max_in, n_out, flags, cls, shape, work, oracle, inputs, attrs,    \
+               doc)                                                                                \
+    plm_status plm_shape_##shape(plm_graph *g, const plm_node *n, plm_value *out, plm_error *err); \
+    void plm_work_##work(const plm_graph *g, const plm_node *n, const int64_t *dim_values,         \
+                         const plm_batch *b, plm_work *w);                                         \
+    plm_status plm_oracle_##oracle(const plm_oracle_ctx *c, const plm_array *in, plm_array *out,   \
+                                   plm_error *err);
+#include "core/ir/ops.def"
+#undef PLM_OP
+
+#endif
