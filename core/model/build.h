@@ -26,6 +26,11 @@ plm_dtype plm_recipe_weight(const plm_recipe *r, const plm_arch *a, plm_role rol
                             int64_t rows, int64_t cols);
 /* Usual recipe of the file the arch came from, else bf16. */
 const plm_recipe *plm_recipe_default(const plm_arch *a);
+/* What the recipe says of itself: "" or one sentence, e.g. that a mix is an approximation. */
+const char *plm_recipe_note(const plm_recipe *r);
+/* The recipe as a GGUF file holds it: "mxfp4" has its rest in q8_0 there and in bf16 elsewhere, "int8"
+** is q8_0, "int4" q4_0, and so on; r itself where GGUF has no other form. For llama.cpp and kin. */
+const plm_recipe *plm_recipe_gguf(const plm_recipe *r);
 
 /* ---- parallel plan ---- */
 typedef struct plm_parallel {
