@@ -6,6 +6,7 @@
 */
 #ifndef PLM_IR_DIM_H
 #define PLM_IR_DIM_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -44,18 +45,22 @@ typedef struct plm_dims {
     uint32_t *table; /* interning: open addressing, UINT32_MAX = free */
     size_t table_room;
     int64_t lo[PLM_SYM_COUNT], hi[PLM_SYM_COUNT]; /* bounds of the symbols, 0 <= lo <= hi */
+    bool no_memory; /* an expression failed because memory was short */
 } plm_dims;
 
 void plm_dims_init(plm_dims *p); /* bounds start as 0 .. 2^31 - 1 */
 void plm_dims_fini(plm_dims *p);
 /* Interned expression, folded where both sides are constant (x*1, x+0, min(x,x), ...).
-** PLM_DIM_NONE when memory is short, a fold overflows, or an argument is PLM_DIM_NONE. */
+** PLM_DIM_NONE when memory is short, a fold overflows, a constant is negative, a divisor is the
+** constant 0, PLM_DIMS_MAX is reached, or an argument is PLM_DIM_NONE. */
 plm_dim plm_dim_const(plm_dims *p, int64_t value);
 plm_dim plm_dim_sym(plm_dims *p, plm_sym sym);
 plm_dim plm_dim_make(plm_dims *p, plm_dim_op op, plm_dim a, plm_dim b);
-/* out[0 .. p->count): value of each expression; sym: value of each symbol. Saturates at INT64_MAX. */
+/* out[0 .. p->count): value of each expression; sym: value of each symbol (below 0
+** counts as 0). Saturates at INT64_MAX; ceil(0/0) is 0, ceil(x/0) INT64_MAX. */
 void plm_dims_eval(const plm_dims *p, const int64_t sym[PLM_SYM_COUNT], int64_t *out);
-/* Value of one expression at the upper bounds of the symbols. */
+/* Value of one expression at the upper bounds of the symbols; INT64_MAX also when d is PLM_DIM_NONE
+** or a pool of more than 512 expressions leaves no memory for their values. */
 int64_t plm_dim_upper(const plm_dims *p, plm_dim d);
 /* The constant, or -1 when d is not a constant. */
 int64_t plm_dim_value(const plm_dims *p, plm_dim d);

@@ -47,10 +47,11 @@ typedef struct plm_dtype_info {
     plm_dtype_family family;
     int32_t gguf_id;           /* ggml type id, -1 = not in GGUF */
     const char *safetensors;   /* "BF16", NULL = none */
-    uint32_t block;            /* elements of a block (1 for plain) */
+    uint32_t block;            /* elements of a block (1 for plain, more where bytes hold several) */
     uint32_t block_bytes;      /* bytes of a block; planar: bytes of the codes of `block` elements */
     uint32_t group_cols;       /* planar: columns that share a scale, 0 = the whole row */
-    uint32_t group_rows;       /* planar: rows that share a scale (128 for fp8_block), 0 = all */
+    uint32_t group_rows;       /* planar: rows that share a scale (128 for fp8_block); 0 = groups
+                                * run on through the rows (NF4 stores the tensor flat) */
     uint32_t scale_bits;       /* planar: bits of a scale (+ zero point) per group */
     uint32_t super_group;      /* planar: scales that share a second-level scale (NF4: 256) */
     uint32_t super_bits;

@@ -23,6 +23,7 @@ typedef uint32_t plm_node_id;
 #define PLM_RANK_MAX 4
 #define PLM_IN_MAX 10
 #define PLM_OUT_MAX 3
+#define PLM_NAME_MAX 255
 #define PLM_GRAPH_VALUES_MAX 262144u
 #define PLM_GRAPH_NODES_MAX 131072u
 
@@ -114,20 +115,24 @@ typedef struct plm_graph {
 void plm_graph_init(plm_graph *g);
 void plm_graph_fini(plm_graph *g);
 
-/* A value that no node makes. name is copied. rank dims follow as an array. */
+/* A value that no node makes. name is copied: 1 .. PLM_NAME_MAX letters, digits and "._-/", unique
+** among values that no node makes. rank dims follow as an array; those of weights are constants. */
 plm_value_id plm_graph_value(plm_graph *g, plm_value_kind kind, plm_role role, plm_dtype dtype,
                              const char *name, uint32_t rank, const plm_dim *dim);
 /* Node under construction: begin, any number of in/attr, end. plm_node_end checks arity, runs the
 ** shape rule, and returns output 0 (PLM_NONE after a failure); further outputs are
 ** plm_node_out(g, 1).. of the node ended last. out_dtype: dtype of output 0, PLM_DT_COUNT = that of
-** input 0. */
+** input 0. Indices (argmax, index, further outputs of gate ...) become i32 whatever was asked unless
+** an integer type was; the next version of a state has the state's dtype and role. A kv_write
+** without v has one output. */
 void plm_node_begin(plm_graph *g, plm_op op);
 void plm_node_in(plm_graph *g, plm_value_id v); /* PLM_NONE marks an absent optional input */
 void plm_node_int(plm_graph *g, plm_attr_key key, int64_t v);
 void plm_node_real(plm_graph *g, plm_attr_key key, double v);
 plm_value_id plm_node_end(plm_graph *g, plm_dtype out_dtype);
 plm_value_id plm_node_out(const plm_graph *g, uint32_t index);
-/* Marks a value as an output of the graph (logits, hidden state sent to the next stage). */
+/* Marks a value as an output of the graph (logits, hidden state sent to the next stage). A value made
+** by a node takes the name (unique among outputs, may be NULL), any other keeps its own. */
 void plm_graph_output(plm_graph *g, plm_value_id v, const char *name);
 /* Reports the first failure, then verifies the whole graph (plm_graph_verify). */
 plm_status plm_graph_finish(plm_graph *g, plm_error *err) PLM_MUST_USE;
@@ -137,19 +142,23 @@ int64_t plm_attr_int(const plm_graph *g, const plm_node *n, plm_attr_key key, in
 double plm_attr_real(const plm_graph *g, const plm_node *n, plm_attr_key key, double otherwise);
 
 /* Rules: order, arity, dtypes, shapes agree with the shape rule, states linear (each version read
-** by at most one writer), attributes known to the op and in range, outputs exist. The error names
-** node, op and rule. */
+** by at most one writer, and by nobody after it), attributes known to the op and in range, outputs
+** exist, names, sizes of weights, dim pool. The error names node, op and rule. */
 plm_status plm_graph_verify(const plm_graph *g, plm_error *err) PLM_MUST_USE;
 
 /* Text form, one line a value or node, stable order, floats exact:
 **   dim %3 = mul T 8 ; weight @blk.0.q:bf16[4096,4096] role=q layer=0 ;
 **   %12:bf16[T,4096] = rms_norm(%11, @blk.0.attn_norm) {eps=1e-06} layer=0
-** print returns heap text (plm_free). parse(print(g)) prints the same text (property test). */
+** print returns heap text (plm_free). parse(print(g)) prints the same text (property test).
+** parse initialises out, and leaves it empty after a failure; text of any bytes is safe, at most
+** PLM_GRAPH_TEXT_MAX of them. Grammar: docs/graph-text.md. */
+#define PLM_GRAPH_TEXT_MAX (64u << 20)
 plm_status plm_graph_print(const plm_graph *g, char **text, plm_error *err) PLM_MUST_USE;
 plm_status plm_graph_parse(const char *text, size_t bytes, plm_graph *out, plm_error *err)
     PLM_MUST_USE;
 
-/* Bytes of a value at the upper bounds of the symbols, or with dims evaluated by plm_dims_eval. */
+/* Bytes of a value at the upper bounds of the symbols (dim_values NULL), or with dims evaluated by
+** plm_dims_eval. A planar value of rank 3 or 4 (experts) is so many matrices of their own. */
 plm_status plm_value_bytes(const plm_graph *g, plm_value_id v, const int64_t *dim_values,
                            int64_t *bytes, plm_error *err) PLM_MUST_USE;
 

@@ -55,6 +55,7 @@ typedef struct plm_work {
 } plm_work;
 
 enum {
+    PLM_OPF_0 = 0,            /* so that a 0 in ops.def pastes */
     PLM_OPF_VIEW = 1,         /* no work; output may alias input 0 */
     PLM_OPF_ELEMENTWISE = 2,  /* output i depends on input i alone */
     PLM_OPF_INPLACE = 4,      /* output 0 may take the storage of input 0 when that dies here */
@@ -107,7 +108,9 @@ typedef struct plm_op_info {
 const plm_op_info *plm_op_get(plm_op op);
 plm_op plm_op_by_name(const char *name); /* PLM_OP_COUNT if unknown */
 
-/* T, S, R, E, C of a batch. top_k: experts a token is routed to (0 = none). */
+/* T, S, R, E, C of a batch. top_k: experts a token is routed to (0 = none); E is then T * top_k, the
+** pairs of all experts. A rank that holds some of them multiplies in its dims or its work rule. C is
+** what the cache holds at the end of the step. Saturates at INT64_MAX. */
 void plm_batch_symbols(const plm_batch *b, int64_t top_k, int64_t sym[PLM_SYM_COUNT]);
 
 /* Expected number of distinct experts out of `experts` that t tokens with k choices each hit under

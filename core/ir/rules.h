@@ -25,4 +25,18 @@
 #include "core/ir/ops.def"
 #undef PLM_OP
 
+/* ---- shared by graph.c, verify.c and parse.c ---- */
+/* Letters, digits and "._-/", 1 .. PLM_NAME_MAX of them. */
+bool plm_name_valid(const char *name);
+/* What can be said of a node without its shape rule: arity, inputs present and in the graph, number,
+** type and range of its attributes. verify.c. The error does not name the node. */
+plm_status plm_node_check(const plm_graph *g, const plm_node *n, plm_error *err) PLM_MUST_USE;
+/* plm_node_check and the shape rule: sets n->n_out and out[0 .. n_out) (producer PLM_NONE, name
+** NULL). out_dtype as in plm_node_end. The error does not name the node. */
+plm_status plm_node_infer(plm_graph *g, plm_node *n, plm_dtype out_dtype,
+                          plm_value out[PLM_OUT_MAX], plm_error *err) PLM_MUST_USE;
+/* Name and type ('I' or 'F') of an attribute; key < PLM_ATTR_KEYS. */
+const char *plm_attr_name(plm_attr_key key);
+char plm_attr_type(plm_attr_key key);
+
 #endif
