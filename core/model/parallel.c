@@ -136,6 +136,15 @@ static void name_heads(const plm_arch *a, int64_t tp, char *text, size_t cap)
     snprintf(text, cap, "the heads");
 }
 
+static int32_t most_experts(const plm_arch *a)
+{
+    int32_t experts = 0;
+    for (int32_t k = 0; k < a->n_kinds; k++)
+        if (kind_used(a, k) && a->kind[k].experts > experts)
+            experts = a->kind[k].experts;
+    return experts;
+}
+
 static plm_status check_tp(const plm_arch *a, const plm_parallel *p, plm_error *err)
 {
     char heads[96], legal[128], both[128];
@@ -158,19 +167,11 @@ static plm_status check_tp(const plm_arch *a, const plm_parallel *p, plm_error *
         return plm_fail(err, PLM_E_INVALID,
                         "--tp, %d: feed-forward width %lld does not split over %lld ranks; tp %s "
                         "do, or use --pp%s",
-                        p->tp, (long long)width, (long long)(width % p->tp != 0 ? p->tp : expert_tp(p)),
-                        both, expert_tp(p) > 1 ? " or --ep" : "");
+                        p->tp, (long long)width,
+                        (long long)(width % p->tp != 0 ? p->tp : expert_tp(p)), both,
+                        most_experts(a) > 0 ? " or --ep" : "");
     }
     return PLM_OK;
-}
-
-static int32_t most_experts(const plm_arch *a)
-{
-    int32_t experts = 0;
-    for (int32_t k = 0; k < a->n_kinds; k++)
-        if (kind_used(a, k) && a->kind[k].experts > experts)
-            experts = a->kind[k].experts;
-    return experts;
 }
 
 static bool all_experts_allow(const plm_arch *a, int64_t ep)
