@@ -51,6 +51,7 @@ typedef struct plm_work {
     plm_dtype act_dtype;
     plm_link_kind link;
     int32_t ranks;      /* of the link's group */
+    int32_t nodes;      /* nodes the group spans; 0 or 1 = one */
     int32_t launches;   /* kernels of an engine that fuses nothing; 0 for views */
 } plm_work;
 
