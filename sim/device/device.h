@@ -12,7 +12,7 @@ typedef enum plm_basis { PLM_BASIS_UNKNOWN, PLM_BASIS_DATASHEET, PLM_BASIS_MEASU
 /* 0 = unknown for every number. Rates are of one device (one card, one APU, all sockets of a CPU
 ** record); peaks are dense. */
 typedef struct plm_device {
-    char id[64], name[96], vendor[24], cls[8], arch[48], target[24], memory_type[24];
+    char id[64], name[96], vendor[24], cls[8], arch[48], target[64], memory_type[64];
     int32_t launch_year;
     double memory_bytes;        /* visible to software */
     double memory_limit_bytes;  /* default share a GPU may use of unified memory (Apple), else = memory */
@@ -38,6 +38,9 @@ typedef struct plm_device {
     double pcie_bytes_s;        /* host link, each direction */
     double net_bytes_s, net_latency_s; /* to other nodes, each device */
     int32_t node_devices;       /* usual devices of a node (8 for HGX) */
+    int32_t link_group;         /* devices the link joins (2 for a bridge); larger groups of a node
+                                   go over PCIe; 0 = all of the node */
+    bool datacenter;            /* a batching server is its usual engine */
 } plm_device;
 
 /* id: catalog id, or the path of a JSON record. "ID:COUNT" is split by plm_device_split. */
