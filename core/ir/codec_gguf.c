@@ -97,8 +97,7 @@ static void decode_q2_k(const unsigned char *p, double *y)
     }
 }
 
-/* 6-bit scale j of 16 in 12 bytes: low four bits in bytes 0..7 (halves), high two in bytes 8..11.
- */
+/* 6-bit scale j of 16 in 12 bytes: low four bits in bytes 0..7 (halves), high two in 8..11. */
 static int q3_scale(const unsigned char *s, int j)
 {
     int low = j < 8 ? s[j] & 15 : s[j - 8] >> 4;
@@ -209,8 +208,7 @@ static void decode_mxfp4(const unsigned char *p, double *y)
         y[i] = ldexp(e2m1[nibble(p + 1, i)], p[0] - 127);
 }
 
-/* 4 unsigned E4M3 scales (7 bits; all ones counts as 0), 32 bytes of E2M1 codes in 4 groups of 16
- */
+/* 4 unsigned E4M3 scales (7 bits; all ones counts as 0), 32 bytes of E2M1 codes, 4 groups of 16 */
 static void decode_nvfp4(const unsigned char *p, double *y)
 {
     for (int i = 0; i < 64; i++) {

@@ -53,8 +53,8 @@ static double group_worth(const double *choice, int64_t n, bool two)
     return two && n > 1 ? first + second : first;
 }
 
-/* Bars the experts outside the topk_group best groups. worth[n_group], used[n_group] are scratch.
- */
+/* Bars the experts outside the topk_group best groups. worth and used, [n_group] each, are scratch:
+** the worth of each group, and whether it is chosen. */
 static void limit_groups(const gate *g, const double *choice, unsigned char *barred, double *worth,
                          unsigned char *used)
 {
