@@ -3,8 +3,8 @@
 #include "tests/oracle_support.h"
 
 /* The double of a binary16 or bfloat16 code by moving bits: sign, exponent rebased, mantissa
-*shifted
-** up; subnormals shifted until their leading one falls into the hidden place. */
+ *shifted
+ ** up; subnormals shifted until their leading one falls into the hidden place. */
 static double double_of_bits(uint32_t code, int exp_bits, int man_bits)
 {
     uint64_t sign = code >> (exp_bits + man_bits) & 1, man = code & ((1u << man_bits) - 1);
@@ -186,8 +186,8 @@ static void plain_types(void **state)
 }
 
 /* Packs elements into a block of each 32-wide type with the writer's formulas, the code of element
-*i
-** being (7 i + 3) modulo the number of codes; d = 0.5, m = -3. */
+ *i
+ ** being (7 i + 3) modulo the number of codes; d = 0.5, m = -3. */
 static void blocks_of_32(void **state)
 {
     (void)state;

@@ -1,8 +1,7 @@
 /* test_oracle_rope.c - the rotary embedding in all its scalings.
 **
 ** Frequencies were worked out in another language from the published formulas in their wavelength
-** form (llama3) and ramp form (yarn), with the settings of the models named.
-*/
+** form (llama3) and ramp form (yarn), with the settings of the models named. */
 #include "tests/oracle_support.h"
 
 typedef struct rope_case {
@@ -175,8 +174,7 @@ static void frequencies_yarn_without_ramp(void **state)
 
 /* FL-14: where a model puts g(m) = 1 + 0.1 m ln 40 on cos and sin, lengths grow by it: 1.260804 for
 ** m = 0.707 (DeepSeek-V2-Lite), 1.368888 for m = 1 (V3). The two scales of these models divide to
-*1,
-** so there lengths stay; scores then get the square, 1.589626 and 1.873854. */
+** 1, so there lengths stay; scores then get the square, 1.589626 and 1.873854. */
 static void yarn_scales_of_cos_and_sin(void **state)
 {
     (void)state;
@@ -228,8 +226,8 @@ static void frequencies_longrope(void **state)
 }
 
 /* Dynamic NTK, factor 2, original context 2048: unchanged up to it, base 10000 * 3^(8/6) at 4096.
-*The
-** length is that of the token's own sequence. */
+ *The
+ ** length is that of the token's own sequence. */
 static void frequencies_dynamic(void **state)
 {
     (void)state;

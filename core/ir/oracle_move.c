@@ -31,13 +31,13 @@ static plm_status read_axis(const plm_oracle_ctx *c, const plm_array *a, uint32_
     return PLM_OK;
 }
 
-/* out must be `in` with the length of `axis` changed to n. */
+/* a must be `in` with the length of `axis` changed to n. */
 static plm_status check_resized(const plm_oracle_ctx *c, const plm_array *in, uint32_t axis,
-                                int64_t n, const plm_array *out, plm_error *err)
+                                int64_t n, const plm_array *a, const char *what, plm_error *err)
 {
     plm_array want = *in;
     want.dim[axis] = n;
-    return plm_oracle_shape(c, out, "output", want.rank, want.dim, err);
+    return plm_oracle_shape(c, a, what, want.rank, want.dim, err);
 }
 
 static void copy(double *to, const double *from, int64_t n)
@@ -57,7 +57,7 @@ plm_status plm_oracle_slice(const plm_oracle_ctx *c, const plm_array *in, plm_ar
     int64_t count = plm_attr_int(c->g, c->n, PLM_ATTR_COUNT, v.dim - start);
     if (start < 0 || count < 0 || start > v.dim || count > v.dim - start)
         return plm_oracle_refuse(c, err, "start, count", "reach outside the dim");
-    PLM_TRY(check_resized(c, &in[0], axis, count, &out[0], err));
+    PLM_TRY(check_resized(c, &in[0], axis, count, &out[0], "output", err));
     for (int64_t o = 0; o < v.outer; o++)
         for (int64_t i = 0; i < count; i++)
             copy(&out[0].data[(o * count + i) * v.inner],
@@ -75,10 +75,10 @@ plm_status plm_oracle_concat(const plm_oracle_ctx *c, const plm_array *in, plm_a
     for (uint32_t i = 0; i < c->n->n_in; i++) {
         PLM_TRY(plm_oracle_present(c, &in[i], "input", err));
         int64_t n = axis < in[i].rank ? in[i].dim[axis] : 0;
-        PLM_TRY(check_resized(c, &in[0], axis, n, &in[i], err));
+        PLM_TRY(check_resized(c, &in[0], axis, n, &in[i], "input", err));
         total += n;
     }
-    PLM_TRY(check_resized(c, &in[0], axis, total, &out[0], err));
+    PLM_TRY(check_resized(c, &in[0], axis, total, &out[0], "output", err));
     for (uint32_t i = 0; i < c->n->n_in; i++) {
         view v = view_around(&in[i], axis);
         for (int64_t o = 0; o < v.outer; o++)
@@ -110,7 +110,7 @@ plm_status plm_oracle_repeat(const plm_oracle_ctx *c, const plm_array *in, plm_a
     int64_t times = plm_attr_int(c->g, c->n, PLM_ATTR_COUNT, 1);
     if (times < 1 || times > INT32_MAX)
         return plm_oracle_refuse(c, err, "count", "is not a positive number of copies");
-    PLM_TRY(check_resized(c, &in[0], axis, v.dim * times, &out[0], err));
+    PLM_TRY(check_resized(c, &in[0], axis, v.dim * times, &out[0], "output", err));
     for (int64_t o = 0; o < v.outer; o++)
         for (int64_t i = 0; i < v.dim * times; i++)
             copy(&out[0].data[(o * v.dim * times + i) * v.inner],
@@ -124,7 +124,7 @@ plm_status plm_oracle_gather(const plm_oracle_ctx *c, const plm_array *in, plm_a
 {
     PLM_TRY(plm_oracle_present(c, &in[0], "x", err));
     PLM_TRY(plm_oracle_shape(c, &in[1], "rows", PLM_SHAPE(PLM_ANY), err));
-    PLM_TRY(check_resized(c, &in[0], 0, in[1].dim[0], &out[0], err));
+    PLM_TRY(check_resized(c, &in[0], 0, in[1].dim[0], &out[0], "output", err));
     view v = view_around(&in[0], 0);
     for (int64_t r = 0; r < in[1].dim[0]; r++) {
         int64_t t;
