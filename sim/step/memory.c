@@ -8,7 +8,6 @@
 */
 #include "sim/step/memory.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -171,7 +170,8 @@ static plm_status apply_rule(const plm_ledger_query *q, plm_ledger *l, int64_t *
     return PLM_OK;
 }
 
-static void name_limit(const plm_ledger *l, const plm_profile *p, int64_t room, plm_ledger *out)
+/* What is short, and fits when nothing is. */
+static void name_limit(const plm_profile *p, int64_t room, plm_ledger *l)
 {
     int64_t graphs = p->memory_rule == PLM_MEMORY_FRACTION ? 0 : l->graph_bytes;
     int64_t rest = l->context_bytes + l->reserve_bytes + graphs;
@@ -182,10 +182,11 @@ static void name_limit(const plm_ledger *l, const plm_profile *p, int64_t room, 
         name = "activation";
     else if (room <= 0 || l->kv_bytes + l->state_bytes > room)
         name = "kv";
-    else if (l->total_bytes > l->capacity_bytes)
-        name = "graphs";
-    snprintf(out->limit, sizeof out->limit, "%s", name);
-    out->fits = name[0] == '\0';
+    else if (p->memory_rule == PLM_MEMORY_FRACTION &&
+             l->usable_bytes + l->graph_bytes > l->capacity_bytes)
+        name = "graphs"; /* captured after the pool was taken, from the share left over */
+    snprintf(l->limit, sizeof l->limit, "%s", name);
+    l->fits = name[0] == '\0';
 }
 
 /* Longest single sequence in `room` bytes, whole blocks, no longer than the model was made for. */
@@ -237,7 +238,7 @@ plm_status plm_ledger_make(const plm_ledger_query *q, plm_ledger *out, plm_error
     l.total_bytes = l.weights_bytes + l.kv_bytes + l.state_bytes + l.activation_bytes +
                     l.overhead_bytes;
     cut_pool(q->prof, room, &l);
-    name_limit(&l, q->prof, room, &l);
+    name_limit(q->prof, room, &l);
     PLM_TRY(longest_context(q, &one, room, &l.max_context_tokens, err));
     each = one.kv_bytes + one.state_bytes;
     if (room > 0 && each > 0)

@@ -15,10 +15,10 @@ typedef struct plm_ledger {
     int64_t total_bytes;         /* weights + kv + state + activation + overhead */
     int64_t kv_bytes_per_token;  /* of this device */
     int64_t kv_blocks;           /* blocks of the pool, 0 where the engine has none */
-    int64_t max_context_tokens;  /* one sequence, 0 = none fits */
+    int64_t max_context_tokens;  /* one sequence, 0 = none fits; at most the model's own maximum */
     int64_t max_batch;           /* sequences of the asked context */
     bool fits;
-    char limit[32];              /* what is short: "weights", "kv", "activation" */
+    char limit[32];              /* what is short: "weights", "activation", "kv", "graphs"; "" */
 } plm_ledger;
 
 typedef struct plm_ledger_query {
@@ -30,6 +30,8 @@ typedef struct plm_ledger_query {
     int64_t weights_bytes, embed_bytes, activation_bytes; /* of the fullest rank */
     int64_t context_tokens, batch;
 } plm_ledger_query;
+/* PLM_OK also when it does not fit. batch is the sequences of the whole instance: with attention data
+** parallelism each device holds its share of them. Pure; about a microsecond a stage. */
 plm_status plm_ledger_make(const plm_ledger_query *q, plm_ledger *out, plm_error *err)
     PLM_MUST_USE;
 
@@ -43,6 +45,8 @@ typedef struct plm_train_ledger {
         activation_bytes, total_bytes;
     int64_t trainable_params;
 } plm_train_ledger;
+/* Adapters on every linear matrix of the layers. The common 14-byte variant of full fine-tuning, which
+** frees gradients as it goes, is total_bytes - gradient_bytes. lora_rank is read for LoRA and QLoRA. */
 plm_status plm_train_memory(const plm_arch *a, plm_train kind, int32_t lora_rank, int64_t sequence,
                             int64_t batch, plm_train_ledger *out, plm_error *err) PLM_MUST_USE;
 #endif
