@@ -91,6 +91,7 @@ typedef struct plm_steady_query {
     double kv_tokens_capacity;           /* of the instance */
     double replicas;                     /* attention data parallel groups */
     bool static_batch;                   /* all start together (no mixing) */
+    double experts, top_k, ep;           /* routed experts over ep ranks: load of the busiest; 0 = none */
 } plm_steady_query;
 plm_status plm_steady(const plm_steady_query *q, plm_serving *out, plm_error *err) PLM_MUST_USE;
 #endif
