@@ -1,8 +1,8 @@
 /* test_cases.c - the acceptance records of tests/data/cases.jsonl, each through the library.
 **
-** A record names an operation, its inputs, what must come out and how closely, and the public report
-** it comes from. An operation that nobody here or in the list of other programs knows is a failure, so
-** is a record that no check looked at.
+** A record names an operation, its inputs, what must come out and how closely, and the public
+** report it comes from. An operation that nobody here or in the list of other programs knows is a
+** failure, so is a record that no check looked at.
 */
 #include "tests/support.h"
 
@@ -57,7 +57,8 @@ static bool truth(const json_t *o, const char *key)
 /* Allowed distance from `value`: the record's rel or abs, nothing when it says exact. */
 static double slack(double value)
 {
-    const json_t *rel = json_object_get(tolerance, "rel"), *abs_ = json_object_get(tolerance, "abs");
+    const json_t *rel = json_object_get(tolerance, "rel");
+    const json_t *abs_ = json_object_get(tolerance, "abs");
     if (json_is_true(json_object_get(tolerance, "exact")))
         return 0;
     if (rel == NULL && abs_ == NULL)
@@ -485,8 +486,10 @@ static void op_affine_prefill(void)
 {
     const json_t *p = json_object_get(in, "points"), *a = json_array_get(p, 0),
                  *b = json_array_get(p, 1);
-    double n1 = json_number_value(json_array_get(a, 0)), n2 = json_number_value(json_array_get(b, 0));
-    double r1 = json_number_value(json_array_get(a, 1)), r2 = json_number_value(json_array_get(b, 1));
+    double n1 = json_number_value(json_array_get(a, 0));
+    double r1 = json_number_value(json_array_get(a, 1));
+    double n2 = json_number_value(json_array_get(b, 0));
+    double r2 = json_number_value(json_array_get(b, 1));
     double fit = number(tolerance, "fit"), near = number(tolerance, "prediction_rel");
     plm_affine f = plm_affine_fit(n1, n1 / r1, n2, n2 / r2);
     double t = plm_affine_s(f, number(in, "predict"));

@@ -40,14 +40,16 @@ static plm_ledger ledger(const plm_arch *a, double capacity, const plm_profile *
     plm_ledger l = {0};
     plm_ledger_query q = {.arch = a, .dev = &d, .prof = p, .par = plm_parallel_one(),
                           .kv_k = PLM_DT_F16, .kv_v = PLM_DT_F16,
-                          .weights_bytes = (int64_t)weights, .activation_bytes = (int64_t)activation,
+                          .weights_bytes = (int64_t)weights,
+                          .activation_bytes = (int64_t)activation,
                           .context_tokens = context, .batch = batch};
     assert_ok(plm_ledger_make(&q, &l, &err), err);
     return l;
 }
 
-/* vllm issue 10517: RTX 3090 (23.58 GiB), 0.90; what the log calls peak activations (17.06, 17.98 and,
-** chunked, 15.05 GiB) holds the 15 GiB of weights; 0.35 non-torch. 20k fits, 29k does not, 35k does. */
+/* vllm issue 10517: RTX 3090 (23.58 GiB), 0.90; what the log calls peak activations (17.06, 17.98
+** and, chunked, 15.05 GiB) holds the 15 GiB of weights; 0.35 non-torch. 20k fits, 29k does not, 35k
+** does. */
 static void test_longer_fits(void **state)
 {
     (void)state;
@@ -72,9 +74,9 @@ static void test_longer_fits(void **state)
     }
 }
 
-/* vllm issues 11251 and 17549: TP 2, 15.77 GiB, 0.90, weights 7.51, non-torch 0.39, activations 2.53,
-** KV 3.76 GiB = 3,852 blocks = 1.54 requests of 40,000. Graphs are outside that budget: 1 GiB of them
-** runs out at 0.95. */
+/* vllm issues 11251 and 17549: TP 2, 15.77 GiB, 0.90, weights 7.51, non-torch 0.39, activations
+** 2.53, KV 3.76 GiB = 3,852 blocks = 1.54 requests of 40,000. Graphs are outside that budget: 1 GiB
+** of them runs out at 0.95. */
 static void test_start_up_log(void **state)
 {
     (void)state;
@@ -161,8 +163,8 @@ static void test_hybrid_table(void **state)
 }
 
 /* serving_facts S25: 16 GiB of a 24 GiB Mac are the GPU's: Llama-3.1-8B bf16 (16.06 GB) leaves 1.04
-** GiB, some 8,500 tokens, and next to none with 1 GiB of overhead. Qwen3-30B-A3B at 17.17 GB fits but
-** for its KV, and a raised limit helps. 70B in 42.5 GB fails 36 GiB and fits 48. */
+** GiB, some 8,500 tokens, and next to none with 1 GiB of overhead. Qwen3-30B-A3B at 17.17 GB fits
+** but for its KV, and a raised limit helps. 70B in 42.5 GB fails 36 GiB and fits 48. */
 static void test_unified_limit(void **state)
 {
     (void)state;
@@ -277,8 +279,8 @@ static void test_host_embedding(void **state)
     assert_int_equal(l.embed_host_bytes, 0);
 }
 
-/* Room asked for and room promised agree: the longest context and the largest batch fit, one step more
-** does not. */
+/* Room asked for and room promised agree: the longest context and the largest batch fit, one step
+** more does not. */
 static void test_limits_are_tight(void **state)
 {
     (void)state;

@@ -147,9 +147,9 @@ static void deepseek_r1(plm_arch *a)
         a->layer_kind[i] = 1;
 }
 
-/* File sizes as published with benchmark tables (llama-bench prints the sum of tensor bytes in GiB to
-** two digits; llama.cpp discussions 4167, 10879 and 15396, GPU-Benchmarks-on-LLM-Inference, Hugging
-** Face file lists), with the tolerance each is held to. */
+/* File sizes as published with benchmark tables (llama-bench prints the sum of tensor bytes in GiB
+** to two digits; llama.cpp discussions 4167, 10879 and 15396, GPU-Benchmarks-on-LLM-Inference,
+** Hugging Face file lists), with the tolerance each is held to. */
 static const struct {
     const char *name;
     void (*make)(plm_arch *a);
@@ -182,8 +182,8 @@ static const struct {
     {"gpt-oss-120b", gpt_oss_120b, "mxfp4_moe", 63372242452, 0.003},
     {"gpt-oss-120b", gpt_oss_120b, "mxfp4-f16rest", 65356517343, 0.003},
     {"gpt-oss-120b", gpt_oss_120b, "mxfp4", 65.2e9, 0.003},
-    /* vLLM, NVIDIA checkpoints on 4 and 2 devices: 4 x 101,017,630,802 and 2 x 21,388,937,134 B; the
-    ** first holds some matrices on every rank. */
+    /* vLLM, NVIDIA checkpoints on 4 and 2 devices: 4 x 101,017,630,802 and 2 x 21,388,937,134 B;
+    ** the first holds some matrices on every rank. */
     {"DeepSeek-R1", deepseek_r1, "nvfp4", 404070523208, 0.02},
     {"Llama-3-70B", llama3_70b, "nvfp4", 42777874268, 0.005},
 };
@@ -201,8 +201,8 @@ static void test_file_sizes(void **state)
     }
 }
 
-/* ik_llama.cpp pull request 84, Llama-3.1-8B IQ2_XS: repeating layers 1.923 GiB, 2.366 bits a weight;
-** the whole file, whose embedding and head were left in 16 bits, 3.880 GiB, 4.150 bits. */
+/* ik_llama.cpp pull request 84, Llama-3.1-8B IQ2_XS: repeating layers 1.923 GiB, 2.366 bits a
+** weight; the whole file, whose embedding and head were left in 16 bits, 3.880 GiB, 4.150 bits. */
 static void test_repeating_bits(void **state)
 {
     (void)state;
@@ -261,7 +261,8 @@ static void test_rules(void **state)
 static void test_kept_tensors(void **state)
 {
     (void)state;
-    static const char *const name[] = {"fp8", "fp8_block", "nvfp4", "awq4", "gptq4", "int4", "nf4_dq"};
+    static const char *const name[] = {"fp8",   "fp8_block", "nvfp4", "awq4",
+                                       "gptq4", "int4",      "nf4_dq"};
     static const plm_role kept[] = {PLM_ROLE_EMBED, PLM_ROLE_HEAD, PLM_ROLE_NORM, PLM_ROLE_ROUTER};
     plm_arch a;
     qwen3_30b(&a);

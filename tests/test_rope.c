@@ -73,8 +73,8 @@ static void test_plain_and_linear(void **state)
         assert_close(f[i], pow(10.0, -i) / 8, 1e-14, 0);
 }
 
-/* Llama-3.1: factor 8, bands 1 and 4, original context 8,192: wavelengths under 2,048 are kept, those
-** over 8,192 are divided by 8, and one of 8192/2.5 turns is the mean of both. */
+/* Llama-3.1: factor 8, bands 1 and 4, original context 8,192: wavelengths under 2,048 are kept,
+** those over 8,192 are divided by 8, and one of 8192/2.5 turns is the mean of both. */
 static void test_llama3(void **state)
 {
     (void)state;

@@ -53,7 +53,7 @@ static plm_status read_options(const plm_arch *a, const plm_kv_options *o, int32
     if (a->layers < 0 || a->layers > PLM_LAYERS_MAX || o->first_layer < 0 || count < 0 ||
         o->first_layer + count > a->layers)
         return plm_fail(err, PLM_E_INVALID,
-                        "pipeline stage, layers %d + %lld: the model has %d; give a stage inside it",
+                        "pipeline stage, layers %d + %lld: the model has %d; give others",
                         o->first_layer, (long long)count, a->layers);
     *tp = o->tp == 0 ? 1 : o->tp;
     *cp = o->cp == 0 ? 1 : o->cp;
@@ -89,8 +89,8 @@ static void add_term(kv_shape *s, int64_t bytes, int64_t ratio, int64_t cap, boo
     s->term[s->n++] = (kv_term){bytes, ratio, cap, window, ring};
 }
 
-/* Bytes of `heads` rows of `cols` elements. "fp8" in a cache is plain E4M3, and a scale that a format
-** keeps once a tensor is once a layer here, not once a token. */
+/* Bytes of `heads` rows of `cols` elements. "fp8" in a cache is plain E4M3, and a scale that a
+** format keeps once a tensor is once a layer here, not once a token. */
 static plm_status cache_bytes(plm_dtype t, int64_t heads, int64_t cols, int64_t *bytes,
                               plm_error *err)
 {
@@ -309,8 +309,8 @@ static bool product4(int64_t a, int64_t b, int64_t c, int64_t d, int64_t *out)
     return plm_mul_i64(a, b, out) && plm_mul_i64(*out, c, out) && plm_mul_i64(*out, d, out);
 }
 
-/* Recurrent state (f32) and conv tail (2 bytes an element) of one layer on one rank. q, k and v pass
-** through the convolution; in Mamba-2 x, B and C do. Source: the configs and state sizes of
+/* Recurrent state (f32) and conv tail (2 bytes an element) of one layer on one rank. q, k and v
+** pass through the convolution; in Mamba-2 x, B and C do. Source: the configs and state sizes of
 ** Qwen3-Next, Nemotron-H and Kimi-K3 in the catalog's model records. */
 static bool layer_state(const plm_layer *l, int64_t tp, int64_t *state, int64_t *conv)
 {

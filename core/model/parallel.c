@@ -208,7 +208,8 @@ plm_status plm_parallel_check(const plm_arch *a, const plm_parallel *p, plm_erro
     const struct {
         const char *flag;
         int32_t value;
-    } part[] = {{"--tp", p->tp}, {"--pp", p->pp}, {"--ep", p->ep}, {"--dp", p->dp}, {"--cp", p->cp}};
+    } part[] = {
+        {"--tp", p->tp}, {"--pp", p->pp}, {"--ep", p->ep}, {"--dp", p->dp}, {"--cp", p->cp}};
     for (size_t i = 0; i < sizeof part / sizeof part[0]; i++)
         if (part[i].value < 1 || part[i].value > RANKS_MAX)
             return plm_fail(err, PLM_E_INVALID, "%s, %d: ranks are 1 to %d; give one of these",
@@ -237,7 +238,8 @@ void plm_parallel_stage(const plm_arch *a, const plm_parallel *p, int32_t stage,
                         int32_t *count)
 {
     int32_t pp = p->pp < 1 ? 1 : p->pp, each = a->layers / pp, rest = a->layers % pp;
-    /* rest < pp, so stages 0 .. rest-1 take one more and the last, which has the head, never does. */
+    /* rest < pp, so stages 0 .. rest-1 take one more and the last, which has the head, never does.
+    ** */
     *first = stage * each + (stage < rest ? stage : rest);
     *count = each + (stage < rest ? 1 : 0);
 }

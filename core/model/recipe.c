@@ -2,8 +2,8 @@
 **
 ** Five rules cover what is published: every matrix alike; the linears quantised and the rest kept
 ** (compressed-tensors, AWQ, GPTQ, ModelOpt, bitsandbytes); routed experts alone quantised (gpt-oss,
-** Kimi-K2.5, ds4); a mix of llama.cpp's quantiser; a dynamic mix, which has no published rule and is
-** approximated. Tables are constant; any number of threads may read them.
+** Kimi-K2.5, ds4); a mix of llama.cpp's quantiser; a dynamic mix, which has no published rule and
+** is approximated. Tables are constant; any number of threads may read them.
 */
 #include "core/model/recipe_mix.h"
 
@@ -272,8 +272,8 @@ static bool is_recent(const plm_arch *a)
 
 /* Dense models follow the mix. Of the 8-bit one, the embedding, the head and linear-attention
 ** projections are 16-bit. MoE files of 2025 are nearest to the small mix, later ones keep attention
-** and shared experts in the rest's type. Fitted to some fifteen published file sizes: within 2 % for
-** dense models, 6 % for most MoE ones, 12 % at worst (GLM-4.5-Air). */
+** and shared experts in the rest's type. Fitted to some fifteen published file sizes: within 2 %
+** for dense models, 6 % for most MoE ones, 12 % at worst (GLM-4.5-Air). */
 static plm_dtype dynamic_type(const plm_recipe *r, const plm_arch *a, plm_role role, int32_t layer,
                               int64_t cols)
 {

@@ -243,8 +243,8 @@ plm_dtype plm_mix_fallback(plm_dtype t, int64_t cols)
     return cols % plm_dtype_get(t)->block == 0 ? t : PLM_DT_F16;
 }
 
-/* llama.cpp's "70B" type: 80 dense layers with grouped query heads, whose small attn_v serves 8 query
-** heads each and so is cheap to keep better. */
+/* llama.cpp's "70B" type: 80 dense layers with grouped query heads, whose small attn_v serves 8
+** query heads each and so is cheap to keep better. */
 static bool is_70b(const plm_arch *a, int32_t experts)
 {
     return a->layers == 80 && experts == 0 && group_size(a, 0) > 1;

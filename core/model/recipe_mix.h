@@ -18,8 +18,8 @@ typedef enum plm_mix {
     PLM_MIX_COUNT
 } plm_mix;
 
-/* Type of a weight under a mix. cols: elements of a row (ne0), which the block must divide, else the
-** next type down the ladder of fallbacks is taken. */
+/* Type of a weight under a mix. cols: elements of a row (ne0), which the block must divide, else
+** the next type down the ladder of fallbacks is taken. */
 plm_dtype plm_mix_weight(plm_mix mix, const plm_arch *a, plm_role role, int32_t layer,
                          int64_t cols);
 /* t, or the type llama.cpp falls back to when cols is no multiple of t's block. */

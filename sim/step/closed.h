@@ -1,7 +1,7 @@
 /* closed.h - closed forms that planners get asked for: small, exact, each with its source.
 **
-** They serve explanations, cross-checks and the acceptance cases; the predictions proper come from the
-** cost program. Pure functions; arguments out of range give NaN (reals) or -1 (counts), never a
+** They serve explanations, cross-checks and the acceptance cases; the predictions proper come from
+** the cost program. Pure functions; arguments out of range give NaN (reals) or -1 (counts), never a
 ** plausible number.
 */
 #ifndef PLM_SIM_CLOSED_H
@@ -15,8 +15,8 @@
 /* ---- KV pool ---- */
 /* Tokens of `blocks` blocks; -1 when they do not fit int64. */
 int64_t plm_blocks_to_tokens(int64_t blocks, int64_t block);
-/* The "maximum concurrency" that vLLM logs: pool over request. No limit of admission, since blocks are
-** taken as sequences grow (vllm issue 31602). */
+/* The "maximum concurrency" that vLLM logs: pool over request. No limit of admission, since blocks
+** are taken as sequences grow (vllm issue 31602). */
 double plm_max_concurrency(double pool_tokens, double tokens_per_request);
 /* Whole requests of `tokens` tokens that a pool holds at once (sglang-omni issue 1718). */
 int64_t plm_requests_held(int64_t pool_tokens, int64_t tokens);
@@ -27,7 +27,8 @@ int64_t plm_common_block(const int64_t *blocks, size_t n);
 /* ---- activations ---- */
 /* Logits of `rows` rows through the head (rows = prefill chunk, or 1 a sequence). */
 int64_t plm_logits_bytes(int64_t rows, int64_t vocab, int64_t bytes_each);
-/* Tokens of an image of at most max_pixels, one for each pixels_per_token (28 * 28 for Qwen2.5-VL). */
+/* Tokens of an image of at most max_pixels, one for each pixels_per_token (28 * 28 for Qwen2.5-VL).
+** */
 int64_t plm_image_tokens(int64_t max_pixels, int64_t pixels_per_token);
 
 /* ---- weights ---- */
@@ -47,7 +48,7 @@ double plm_bandwidth_share(double achieved_bytes_s, double peak_bytes_s);
 typedef struct plm_roofline {
     double tok_s;    /* bandwidth over bytes read a token */
     double fraction; /* measured over that */
-    bool above;      /* > 1: overclock, several tokens a step, or a timing error; never calibrate on it */
+    bool above;      /* > 1: overclock, many tokens a step or a timing error: never calibrate on it */
 } plm_roofline;
 plm_roofline plm_roofline_check(double bytes_per_token, double peak_bytes_s, double measured_tok_s);
 /* Seconds of `tokens` prefill tokens through a fixed cost and a rate, fitted to two points (tokens,
@@ -57,7 +58,8 @@ typedef struct plm_affine {
 } plm_affine;
 plm_affine plm_affine_fit(double tokens1, double s1, double tokens2, double s2);
 double plm_affine_s(plm_affine f, double tokens);
-/* Rows from which ik_llama.cpp moves host experts to the GPU: base * experts / active (issue 2433). */
+/* Rows from which ik_llama.cpp moves host experts to the GPU: base * experts / active (issue 2433).
+** */
 double plm_expert_offload_rows(double experts, double active, double base);
 /* Upper bound of tokens/s of a decode split over tp ranks: the time of one rank divided, and
 ** `reduces` all-reduces a layer of reduce_s each added (gpt-fast issue 111). */
@@ -72,8 +74,8 @@ double plm_transfer_s(double bytes, double gbit_s);
 double plm_spec_expected_tokens(double alpha, double k);
 /* Speed-up with a drafter of c target steps a token and overhead o: expected / (1 + k c + o). */
 double plm_spec_speedup(double alpha, double k, double c, double overhead);
-/* Accounting of a run: tokens the target made alone, drafts made and verified (rejected ones are cost,
-** not output); seconds, and tokens/s over the tokens that came out (llama.cpp issue 3649). */
+/* Accounting of a run: tokens the target made alone, drafts made and verified (rejected ones are
+** cost, not output); seconds, and tokens/s over the tokens that came out (llama.cpp issue 3649). */
 typedef struct plm_spec_run {
     double seconds, tok_s;
 } plm_spec_run;
@@ -83,8 +85,8 @@ plm_spec_run plm_spec_time(double out_tokens, double target_only, double target_
 /* ---- scheduling ---- */
 /* Steps of a prompt in chunks. */
 int64_t plm_prefill_steps(int64_t prompt, int64_t chunk);
-/* TTFT of request i (0-based) of a burst of n equal prompts of service_s each: one after another, or
-** all in one batch that saturates the device (vllm issue 33743); and its mean over the burst. */
+/* TTFT of request i (0-based) of a burst of n equal prompts of service_s each: one after another,
+** or all in one batch that saturates the device (vllm issue 33743); and its mean over the burst. */
 double plm_burst_ttft(int64_t n, int64_t i, double service_s, bool batched);
 double plm_burst_mean_ttft(int64_t n, double service_s, bool batched);
 

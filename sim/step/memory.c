@@ -1,10 +1,10 @@
-/* memory.c - the memory ledger: what an engine puts on the fullest device of a plan, and what is left.
+/* memory.c - the memory ledger: what an engine puts on the fullest device, and what it leaves.
 **
 ** Three rules cover the engines (plm_memory_rule): all parts must fit (llama.cpp, ollama, MLX); the
 ** KV pool is a fraction of the whole less the rest, captured graphs outside that fraction
 ** (vLLM; issues 11251 and 17549); the KV pool is a fraction of what the rest leaves free
-** (TensorRT-LLM). Activation memory is given by the caller for its prefill chunk, so a longer context
-** may fit where a shorter, unchunked one does not (vLLM issue 10517). Pure, thread-safe.
+** (TensorRT-LLM). Activation memory is given by the caller for its prefill chunk, so a longer
+** context may fit where a shorter, unchunked one does not (vLLM issue 10517). Pure, thread-safe.
 */
 #include "sim/step/memory.h"
 

@@ -1,10 +1,10 @@
 /* train.c - memory of fine-tuning: full, LoRA, QLoRA.
 **
-** Full: 16 bytes a parameter: bf16 weights and gradients, a float32 master copy, two float32 moments
-** of Adam. LoRA: the base in bf16, 16 bytes for each adapter parameter. QLoRA: linear matrices in NF4
-** with doubly quantised scales (4.127 bits), the rest bf16. Source: serving_facts section 24; QLoRA,
-** arXiv 2305.14314. Adapters sit on every linear matrix of the layers, rank * (in + out) each.
-** Pure functions, thread-safe.
+** Full: 16 bytes a parameter: bf16 weights and gradients, a float32 master copy, two float32
+** moments of Adam. LoRA: the base in bf16, 16 bytes for each adapter parameter. QLoRA: linear
+** matrices in NF4 with doubly quantised scales (4.127 bits), the rest bf16. Source: serving_facts
+** section 24; QLoRA, arXiv 2305.14314. Adapters sit on every linear matrix of the layers, rank *
+** (in + out) each. Pure functions, thread-safe.
 */
 #include <string.h>
 
@@ -29,10 +29,12 @@ static plm_status add_matrix(shape *s, int64_t rows, int64_t cols, int64_t count
     PLM_TRY(plm_dtype_bytes(PLM_DT_NF4_DQ, rows, cols, &bytes, err));
     if (!plm_mul_i64(rows, cols, &n) || !plm_mul_i64(n, count, &n) ||
         !plm_mul_i64(bytes, count, &bytes) || !plm_mul_i64(rows + cols, count, &ends) ||
-        !plm_add_i64(s->linear, n, &s->linear) || !plm_add_i64(s->nf4_bytes, bytes, &s->nf4_bytes) ||
+        !plm_add_i64(s->linear, n, &s->linear) ||
+        !plm_add_i64(s->nf4_bytes, bytes, &s->nf4_bytes) ||
         !plm_add_i64(s->adapter_per_rank, ends, &s->adapter_per_rank))
-        return plm_fail(err, PLM_E_INVALID, "fine-tuning, matrix %lld x %lld: too large; check the "
-                        "model", (long long)rows, (long long)cols);
+        return plm_fail(err, PLM_E_INVALID, 
+                        "fine-tuning, matrix %lld x %lld: too large; check the model",
+                        (long long)rows, (long long)cols);
     return PLM_OK;
 }
 
