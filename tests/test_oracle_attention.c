@@ -460,6 +460,33 @@ static void compressed_entries(void **state)
     assert_all_equal(y, (const double[]){0, 0, 0, 3, 3, 3, 3, 5, 5, 5}, N);
 }
 
+/* Entries of 4 tokens beside the last 3 tokens as they are, as DeepSeek-V4 attends: the window
+** binds the tokens, the index the entries. Equal keys, so the answer is a mean of values. */
+static void entries_beside_a_window(void **state)
+{
+    (void)state;
+    const int64_t slot_seq[] = {0, 0, 0, 0, 0, 0, 0, 0}, slot_pos[] = {3, 7, 11, 6, 7, 8, 9, 10};
+    const int64_t slot_tokens[] = {4, 4, 4, 1, 1, 1, 1, 1}, seq[] = {0}, pos[] = {9};
+    static const double keys[8] = {0}, v[] = {1000, 2000, 9e9, 1, 2, 4, 8, 16}, q[] = {0};
+    double y[1];
+    node_case k;
+    case_init(&k, PLM_OP_ATTENTION);
+    k.c.token_seq = seq, k.c.token_pos = pos, k.c.slot_seq = slot_seq, k.c.slot_pos = slot_pos;
+    k.c.slot_tokens = slot_tokens;
+    case_int(&k, PLM_ATTR_RATIO, 4);
+    case_int(&k, PLM_ATTR_WINDOW, 3);
+    case_in(&k, 0, q, DIMS(1, 1, 1));
+    case_in(&k, 1, keys, DIMS(8, 1, 1));
+    case_in(&k, 2, v, DIMS(8, 1, 1));
+    case_out(&k, 0, y, DIMS(1, 1, 1));
+    case_ok(&k, plm_oracle_attention);
+    assert_close(y[0], (1000 + 2000 + 2 + 4 + 8) / 5.0, 1e-15, 0);
+    case_in(&k, 4, (const double[]){7, -1}, DIMS(1, 2));
+    case_int(&k, PLM_ATTR_SPARSE_TOP_K, 2);
+    case_ok(&k, plm_oracle_attention);
+    assert_close(y[0], (2000 + 2 + 4 + 8) / 4.0, 1e-15, 0);
+}
+
 static void kv_write_keeps_out_and_refuses(void **state)
 {
     (void)state;
@@ -512,6 +539,7 @@ int main(void)
         cmocka_unit_test(index_by_hand),
         cmocka_unit_test(chunked_prefill_equals_whole),
         cmocka_unit_test(compressed_entries),
+        cmocka_unit_test(entries_beside_a_window),
         cmocka_unit_test(kv_write_keeps_out_and_refuses),
         cmocka_unit_test(kv_copy_does_not_chain),
     };

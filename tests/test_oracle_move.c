@@ -219,6 +219,11 @@ static void nothing_to_move(void **state)
     case_in(&k, 0, x, DIMS(0, 2));
     case_out(&k, 0, y, DIMS(0, 2));
     case_ok(&k, plm_oracle_repeat);
+    case_init(&k, PLM_OP_ARGMAX); /* one row, no rows dim: one index */
+    case_in(&k, 0, x, DIMS(4));
+    k.out[0] = (plm_array){.data = y};
+    case_ok(&k, plm_oracle_argmax);
+    assert_true(y[0] == 3);
 }
 
 int main(void)

@@ -87,6 +87,7 @@ typedef struct plm_oracle_ctx {
     const int64_t *slot_pos;   /* [C] position it holds */
     const int64_t *token_slot; /* [T] slot that kv_write fills */
     int64_t n_seq;
+    const int64_t *slot_tokens; /* [C] tokens each slot stands for; NULL = the node's ratio */
 } plm_oracle_ctx;
 /* in[i].data == NULL marks an absent optional input. out[] is allocated by the caller with the
 ** shapes of the shape rule; a state's next version may be the same array as its input. */

@@ -1,8 +1,10 @@
 /* oracle_attention.c - oracles of attention, of the index that selects keys, and of the cache.
 **
-** Slot s of the cache holds the token at position slot_pos[s] of sequence slot_seq[s]; with ratio r
-** it holds an entry for r tokens, and slot_pos[s] is the position of the last of them. The context
-** describes the cache as it stands for the op: for attention, after the step's keys are written.
+** Slot s of the cache holds the token at position slot_pos[s] of sequence slot_seq[s]. With ratio r
+** it holds an entry for r tokens, and slot_pos[s] is the position of the last of them; a cache that
+** mixes entries with plain tokens says which is which in slot_tokens. The context describes the
+** cache as it stands for the op: for attention, after the step's keys are written. Slots that hold
+** nothing of the op's own cache are free (slot_seq -1).
 */
 #include <math.h>
 #include <string.h>
@@ -22,7 +24,7 @@ static plm_status check_places(const plm_oracle_ctx *c, plm_error *err)
 
 typedef struct attn {
     const plm_array *q, *k, *v, *sinks, *index;
-    int64_t T, H, G, C, dk, dv, window, chunk, block;
+    int64_t T, H, G, C, dk, dv, window, chunk, block, ratio;
     double scale, softcap;
     bool causal, alibi;
 } attn;
@@ -40,19 +42,22 @@ static bool index_lists(const attn *a, int64_t t, int64_t pos)
     return false;
 }
 
-/* Whether token t attends slot s. */
+/* Whether token t attends slot s. Where entries stand for several tokens (ratio > 1) the window is
+** a matter of the plain tokens beside them and the index one of the entries: a query sees all
+** entries, or those selected, and the last tokens as they are (DeepSeek-V4). */
 static bool attends(const plm_oracle_ctx *c, const attn *a, int64_t t, int64_t s)
 {
     int64_t q = c->token_pos[t], k = c->slot_pos[s];
+    bool entry = a->ratio > 1 && (c->slot_tokens == NULL || c->slot_tokens[s] > 1);
     if (c->slot_seq[s] < 0 || c->slot_seq[s] != c->token_seq[t])
         return false;
     if (a->causal && k > q)
         return false;
-    if (a->window > 0 && k <= q - a->window)
+    if (a->window > 0 && !entry && k <= q - a->window)
         return false;
     if (a->chunk > 0 && k / a->chunk != q / a->chunk)
         return false;
-    return a->index == NULL || index_lists(a, t, k);
+    return a->index == NULL || (a->ratio > 1 && !entry) || index_lists(a, t, k);
 }
 
 /* Slope of head h of H: 2^(-8 (h+1) / H) when H is a power of two; else those of the power of two
@@ -143,6 +148,7 @@ static plm_status read_attn(const plm_oracle_ctx *c, const plm_array *in, attn *
         PLM_TRY(plm_oracle_shape(c, a->index, "index", PLM_SHAPE(a->T, PLM_ANY), err));
     a->window = plm_attr_int(c->g, c->n, PLM_ATTR_WINDOW, 0);
     a->chunk = plm_attr_int(c->g, c->n, PLM_ATTR_CHUNK, 0);
+    a->ratio = plm_attr_int(c->g, c->n, PLM_ATTR_RATIO, 1);
     a->softcap = plm_attr_real(c->g, c->n, PLM_ATTR_SOFTCAP, 0);
     a->causal = plm_attr_int(c->g, c->n, PLM_ATTR_CAUSAL, 1) != 0;
     a->alibi = plm_attr_int(c->g, c->n, PLM_ATTR_ALIBI, 0) != 0;
@@ -155,7 +161,7 @@ static plm_status read_attn(const plm_oracle_ctx *c, const plm_array *in, attn *
 
 /* q[T,H,dk], kcache[C,G,dk], vcache?[C,G,dv], sinks?[H], index?[T,top_k] -> y[T,H,dv].
 ** Order of the terms of a score: scale, softcap, position bias. causal 1 and scale 1/sqrt(dk) when
-** not given. All masks go by the slot's position, also where a slot stands for several tokens. */
+** not given. */
 plm_status plm_oracle_attention(const plm_oracle_ctx *c, const plm_array *in, plm_array *out,
                                 plm_error *err)
 {

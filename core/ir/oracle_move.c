@@ -134,14 +134,13 @@ plm_status plm_oracle_gather(const plm_oracle_ctx *c, const plm_array *in, plm_a
     return PLM_OK;
 }
 
-/* x[R,n] -> index[R]; -1 for a row without elements. A NaN is never the greatest. */
+/* x[..,n] -> index[..]; -1 for a row without elements. A NaN is never the greatest. */
 plm_status plm_oracle_argmax(const plm_oracle_ctx *c, const plm_array *in, plm_array *out,
                              plm_error *err)
 {
-    PLM_TRY(plm_oracle_shape(c, &in[0], "x", PLM_SHAPE(PLM_ANY, PLM_ANY), err));
-    int64_t R = in[0].dim[0], n = in[0].dim[1];
-    PLM_TRY(plm_oracle_present(c, &out[0], "output", err));
-    if (plm_array_count(&out[0]) != R)
+    PLM_TRY(plm_oracle_present(c, &in[0], "x", err));
+    int64_t R = plm_array_rows(&in[0]), n = plm_array_cols(&in[0]);
+    if (out[0].data == NULL || plm_array_count(&out[0]) != R)
         return plm_oracle_refuse(c, err, "output", "does not hold one index a row");
     for (int64_t r = 0; r < R; r++) {
         const double *x = &in[0].data[r * n];
@@ -165,16 +164,17 @@ static bool comes_before(const double *x, int64_t a, int64_t b)
     return a < b;
 }
 
-/* x[R,n] -> values[R,k], indices[R,k] */
+/* x[..,n] -> values[..,k], indices[..,k] */
 plm_status plm_oracle_top_k(const plm_oracle_ctx *c, const plm_array *in, plm_array *out,
                             plm_error *err)
 {
-    PLM_TRY(plm_oracle_shape(c, &in[0], "x", PLM_SHAPE(PLM_ANY, PLM_ANY), err));
-    int64_t R = in[0].dim[0], n = in[0].dim[1], k = plm_attr_int(c->g, c->n, PLM_ATTR_TOP_K, 1);
+    PLM_TRY(plm_oracle_present(c, &in[0], "x", err));
+    int64_t R = plm_array_rows(&in[0]), n = plm_array_cols(&in[0]);
+    int64_t k = plm_attr_int(c->g, c->n, PLM_ATTR_TOP_K, 1);
     if (k < 0 || k > n)
         return plm_oracle_refuse(c, err, "top_k", "is not between 0 and the row's length");
-    PLM_TRY(plm_oracle_shape(c, &out[0], "values", PLM_SHAPE(R, k), err));
-    PLM_TRY(plm_oracle_shape(c, &out[1], "indices", PLM_SHAPE(R, k), err));
+    PLM_TRY(check_resized(c, &in[0], in[0].rank - 1, k, &out[0], "values", err));
+    PLM_TRY(check_resized(c, &in[0], in[0].rank - 1, k, &out[1], "indices", err));
     for (int64_t r = 0; r < R; r++) {
         const double *x = &in[0].data[r * n];
         int64_t last = -1;

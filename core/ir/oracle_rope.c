@@ -61,8 +61,8 @@ static double scale_yarn(const rope_attrs *r, int64_t dims, int64_t i, double fr
     double high = ceil(yarn_index(r, dims, r->beta_slow));
     low = low < 0 ? 0 : low;
     high = high > (double)(dims - 1) ? (double)(dims - 1) : high;
-    if (low == high)
-        high += 0.001; /* as the reference code does, so that the ramp has a slope */
+    if (high <= low)
+        high = low + 0.001; /* as the reference code does, so that the ramp has a slope */
     double stretch = clamp01(((double)i - low) / (high - low));
     return (1 - stretch) * freq + stretch * freq / r->factor;
 }
