@@ -310,7 +310,7 @@ static plm_status read_section(json_t *obj, const char *section, const json_t *s
 **     NVIDIA SM (16 ex2 to 256 FLOP a clock) and the cost of a polynomial exp in FMA;
 **   GPU share of unified memory on Apple: 2/3 up to 36 GiB of RAM, 3/4 above (iogpu.wired_limit_mb
 **     at its default 0; community measurements), else all of it;
-**   link: PCIe where there is no other. */
+**   link: PCIe where a card has no other. */
 static void fill_derived(plm_device *d, const scratch *s)
 {
     d->clock_hz = s->peak_hz > 0 ? s->peak_hz : s->boost_hz > 0 ? s->boost_hz : s->base_hz;
@@ -322,7 +322,8 @@ static void fill_derived(plm_device *d, const scratch *s)
         d->memory_limit_bytes = s->gpu_limit;
     else if (strcmp(d->vendor, "apple") == 0 && strcmp(d->cls, "apu") == 0)
         d->memory_limit_bytes = d->memory_bytes * (d->memory_bytes <= 36 * GIB ? 2.0 / 3 : 0.75);
-    if (d->link_bytes_s <= 0 && d->link_type[0] == '\0' && d->pcie_bytes_s > 0) {
+    bool card = strcmp(d->cls, "cpu") != 0;
+    if (card && d->link_bytes_s <= 0 && d->link_type[0] == '\0' && d->pcie_bytes_s > 0) {
         d->link_bytes_s = d->pcie_bytes_s;
         d->link_latency_s = PCIE_LATENCY_S;
         memcpy(d->link_type, "PCIe", sizeof "PCIe");

@@ -190,6 +190,8 @@ plm_status plm_device_check(const plm_device *d, plm_error *err)
         return plm_fail(err, PLM_E_INVALID,
                         "bad class, device %s: \"%s\" is unknown; write gpu, apu, cpu, tpu or asic",
                         d->id, d->cls);
+    PLM_TRY(bound(d, "clock", d->clock_hz, 3e8, 7e9, "GHz", 1e9, err));
+    PLM_TRY(bound(d, "cores", d->sm_count, 1, 1e6, "cores", 1, err));
     PLM_TRY(check_memory(d, err));
     PLM_TRY(check_peaks(d, err));
     PLM_TRY(check_order(d, err));
@@ -198,8 +200,6 @@ plm_status plm_device_check(const plm_device *d, plm_error *err)
     if (half > 0 && d->bandwidth_bytes_s > 0)
         PLM_TRY(bound(d, "ridge point", half / d->bandwidth_bytes_s, 0.05, 1500, "FLOP/byte", 1,
                       err));
-    PLM_TRY(bound(d, "clock", d->clock_hz, 3e8, 7e9, "GHz", 1e9, err));
-    PLM_TRY(bound(d, "cores", d->sm_count, 1, 1e6, "cores", 1, err));
     PLM_TRY(bound(d, "power", d->tdp_w, 2, 30000, "W", 1, err));
     PLM_TRY(bound(d, "L2", d->l2_bytes, 1e5, 1e9, "MB", 1e6, err));
     PLM_TRY(bound(d, "L3", d->l3_bytes, 1e5, 4e9, "MB", 1e6, err));
