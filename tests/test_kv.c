@@ -348,6 +348,129 @@ static void test_refusals(void **state)
     assert_int_equal(plm_kv_bytes_per_token(&a, &o, &b, &err), PLM_E_INVALID);
 }
 
+/* Every model of the catalog: bf16 bytes a token, fixed state of a sequence (0 = not given), and the
+** KV of one sequence of the greatest length for which a figure is known. Source: the kv fields of the
+** model records, worked out from the configs (Kimi-K3's state is in test_state). */
+static const struct {
+    const char *id;
+    int64_t per_token, state, tokens, bytes;
+} models[] = {
+    {"Llama-2-7B", 524288, 0, 4096, INT64_C(2147483648)},
+    {"Llama-2-13B", 819200, 0, 4096, INT64_C(3355443200)},
+    {"Llama-2-70B", 327680, 0, 4096, INT64_C(1342177280)},
+    {"Llama-3-8B", 131072, 0, 4096, 536870912},
+    {"Llama-3-70B", 327680, 0, 4096, INT64_C(1342177280)},
+    {"Llama-3.1-8B", 131072, 0, 131072, INT64_C(17179869184)},
+    {"Llama-3.1-70B", 327680, 0, 131072, INT64_C(42949672960)},
+    {"Llama-3.1-405B", 516096, 0, 131072, INT64_C(67645734912)},
+    {"Llama-3.2-1B", 32768, 0, 131072, INT64_C(4294967296)},
+    {"Llama-3.2-3B", 114688, 0, 131072, INT64_C(15032385536)},
+    {"Llama-4-Scout-17B-16E", 196608, 0, 131072, INT64_C(7650410496)},
+    {"Llama-4-Maverick-17B-128E", 196608, 0, 131072, INT64_C(7650410496)},
+    {"Mistral-7B-v0.1", 131072, 0, 32768, 536870912},
+    {"Mistral-7B-v0.3", 131072, 0, 32768, INT64_C(4294967296)},
+    {"Mixtral-8x7B-v0.1", 131072, 0, 32768, INT64_C(4294967296)},
+    {"Mixtral-8x22B-v0.1", 229376, 0, 32768, INT64_C(7516192768)},
+    {"Qwen2.5-0.5B", 12288, 0, 32768, 402653184},
+    {"Qwen2.5-7B", 57344, 0, 131072, INT64_C(7516192768)},
+    {"Qwen2.5-32B", 262144, 0, 131072, INT64_C(34359738368)},
+    {"Qwen2.5-72B", 327680, 0, 131072, INT64_C(42949672960)},
+    {"Qwen3-0.6B", 114688, 0, 32768, INT64_C(3758096384)},
+    {"Qwen3-1.7B", 114688, 0, 32768, INT64_C(3758096384)},
+    {"Qwen3-4B", 147456, 0, 32768, INT64_C(4831838208)},
+    {"Qwen3-8B", 147456, 0, 32768, INT64_C(4831838208)},
+    {"Qwen3-14B", 163840, 0, 32768, INT64_C(5368709120)},
+    {"Qwen3-32B", 262144, 0, 32768, INT64_C(8589934592)},
+    {"Qwen3-30B-A3B", 98304, 0, 32768, INT64_C(3221225472)},
+    {"Qwen3-235B-A22B", 192512, 0, 32768, INT64_C(6308233216)},
+    {"Qwen3-Next-80B-A3B", 24576, 77266944, 131072, INT64_C(3221225472)},
+    {"Qwen3.5-0.8B", 12288, 19537920, 131072, INT64_C(1610612736)},
+    {"Qwen3.5-27B", 65536, 153944064, 131072, INT64_C(8589934592)},
+    {"Qwen3.8-27B", 65536, 153944064, 131072, INT64_C(8589934592)},
+    {"Qwen3.5-35B-A3B", 20480, 64389120, 131072, INT64_C(2684354560)},
+    {"Qwen3.5-397B-A17B", 30720, 192061440, 131072, INT64_C(4026531840)},
+    {"DeepSeek-V2-Lite", 31104, 0, 131072, INT64_C(4076863488)},
+    {"DeepSeek-V3", 70272, 0, 131072, INT64_C(9210691584)},
+    {"DeepSeek-R1", 70272, 0, 131072, INT64_C(9210691584)},
+    {"DeepSeek-V3.2", 70272, 0, 131072, INT64_C(9210691584)},
+    {"Kimi-K2-Instruct", 70272, 0, 131072, INT64_C(9210691584)},
+    {"Kimi-K3", 27648, 0, 131072, INT64_C(3623878656)},
+    {"DeepSeek-V4-Flash", 6880, 0, 131072, 901775360},
+    {"DeepSeek-V4.1-Flash", 3200, 0, 131072, 419430400},
+    {"gpt-oss-20b", 49152, 0, 131072, INT64_C(3224371200)},
+    {"gpt-oss-120b", 73728, 0, 131072, INT64_C(4836556800)},
+    {"GLM-4.5", 376832, 0, 131072, INT64_C(49392123904)},
+    {"GLM-4.6", 376832, 0, 131072, INT64_C(49392123904)},
+    {"MiniMax-M2", 253952, 0, 131072, INT64_C(33285996544)},
+    {"Gemma-2-9B", 344064, 0, 4096, INT64_C(1409286144)},
+    {"Gemma-2-27B", 376832, 0, 4096, INT64_C(1543503872)},
+    {"Gemma-3-270M", 18432, 0, 32768, 108527616},
+    {"Gemma-3-1B", 26624, 0, 32768, 145752064},
+    {"Gemma-3-4B", 139264, 0, 131072, INT64_C(2805989376)},
+    {"Gemma-3-12B", 393216, 0, 131072, INT64_C(8925478912)},
+    {"Gemma-3-27B", 507904, 0, 131072, INT64_C(11173625856)},
+    {"SmolLM2-135M", 23040, 0, 4096, 94371840},
+    {"SmolLM2-360M", 40960, 0, 4096, 167772160},
+    {"SmolLM2-1.7B", 196608, 0, 4096, 805306368},
+    {"Phi-3-mini-4k", 393216, 0, 4096, 804913152},
+    {"Phi-4", 204800, 0, 4096, 838860800},
+    {"Falcon-7B", 8192, 0, 0, 0},
+    {"GPT-2", 36864, 0, 0, 0},
+    {"LLaMA-1-30B", 1597440, 0, 0, 0},
+    {"LLaMA-1-65B", 2621440, 0, 0, 0},
+    {"TinyLlama-1.1B", 22528, 0, 0, 0},
+    {"Gemma-2B", 18432, 0, 0, 0},
+    {"Mistral-Small-3.1-24B", 163840, 0, 0, 0},
+    {"Ministral-3-14B", 163840, 0, 0, 0},
+    {"GPT-J-6B", 458752, 0, 0, 0},
+    {"BLOOM-176B", 4014080, 0, 0, 0},
+    {"Falcon-180B", 163840, 0, 0, 0},
+    {"GLM-4.5-Air", 188416, 0, 0, 0},
+    {"Hunyuan-A13B", 131072, 0, 0, 0},
+    {"dots.llm1", 1015808, 0, 0, 0},
+    {"GLM-4.7-Flash", 54144, 0, 0, 0},
+    {"Qwen3.5-122B-A10B", 24576, 153649152, 0, 0},
+    {"Gemma-4-26B-A4B", 225280, 0, 0, 0},
+    {"Gemma-4-31B", 901120, 0, 0, 0},
+    {"Nemotron-3-Super-120B-A12B", 8192, 170229760, 0, 0},
+    {"Nemotron-3-Nano-30B-A3B", 6144, 49082368, 0, 0},
+    {"GLM-5", 89856, 0, 0, 0},
+    {"MiniMax-M3", 122880, 0, 0, 0},
+};
+
+static void test_catalog(void **state)
+{
+    (void)state;
+    plm_catalog *c = NULL;
+    assert_int_equal(sizeof models / sizeof models[0], 81);
+    assert_ok(plm_catalog_create(NULL, &c, &err), err);
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+        const plm_record *r = plm_catalog_find(c, "models", models[i].id);
+        plm_kv_options o = {.k = PLM_DT_BF16, .v = PLM_DT_BF16};
+        plm_arch a;
+        int64_t b, full, window;
+        if (r == NULL)
+            fail_msg("%s is not in the catalog", models[i].id);
+        assert_ok(plm_model_from_record(r->text, r->bytes, models[i].id, &a, &err), err);
+        b = per_token(&a, &o);
+        if (b != models[i].per_token)
+            fail_msg("%s: %lld B a token, want %lld", models[i].id, (long long)b,
+                     (long long)models[i].per_token);
+        assert_ok(plm_state_bytes(&a, &o, &b, &err), err);
+        if (models[i].state != 0 && b != models[i].state)
+            fail_msg("%s: state %lld B, want %lld", models[i].id, (long long)b,
+                     (long long)models[i].state);
+        assert_ok(plm_kv_bytes(&a, &o, models[i].tokens, &b, &full, &window, &err), err);
+        if (plm_arch_layer(&a, a.layers - 1)->attn == PLM_ATTN_COMPRESSED)
+            b = full; /* the figure leaves the 128-token window of each layer out */
+        if (b != models[i].bytes)
+            fail_msg("%s: %lld B at %lld tokens, want %lld", models[i].id, (long long)b,
+                     (long long)models[i].tokens, (long long)models[i].bytes);
+        plm_arch_fini(&a);
+    }
+    plm_catalog_destroy(c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -356,7 +479,7 @@ int main(void)
         cmocka_unit_test(test_windows),      cmocka_unit_test(test_shared_layers),
         cmocka_unit_test(test_inversion),    cmocka_unit_test(test_chunked),
         cmocka_unit_test(test_compressed),   cmocka_unit_test(test_state),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_refusals),     cmocka_unit_test(test_catalog),
     };
     return cmocka_run_group_tests_name("kv", tests, NULL, NULL);
 }
