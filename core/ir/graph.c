@@ -190,12 +190,21 @@ static void preset_outputs(const plm_graph *g, const plm_node *n, plm_dtype firs
         out[0].dtype = first;
 }
 
+/* Ops that carry elements unchanged: views, links, and copies of rows. */
+static bool keeps_dtype(plm_op op)
+{
+    return (plm_op_get(op)->flags & (PLM_OPF_VIEW | PLM_OPF_LINK)) != 0 || op == PLM_OP_CONCAT ||
+           op == PLM_OP_REPEAT || op == PLM_OP_GATHER;
+}
+
 plm_status plm_node_infer(plm_graph *g, plm_node *n, plm_dtype out_dtype,
                           plm_value out[PLM_OUT_MAX], plm_error *err)
 {
     const plm_op_info *op = plm_op_get(n->op);
     PLM_TRY(plm_node_check(g, n, err));
     preset_outputs(g, n, out_dtype, out);
+    if (keeps_dtype(n->op) && out[0].dtype != g->values[n->in[0]].dtype)
+        return plm_fail(err, PLM_E_INVALID, "output 0, dtype: must be that of input 0");
     PLM_TRY(op->shape(g, n, out, err));
     n->n_out = op->n_out;
     while (n->n_out > 0 && out[n->n_out - 1].dtype == PLM_DT_COUNT)

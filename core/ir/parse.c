@@ -320,14 +320,18 @@ static plm_status read_operands(parser *p)
             plm_value_id id;
             PLM_TRY(read_ref(p, true, &id));
             plm_node_in(p->g, id);
-        } while (accept(p, ',') && p->g->error.code == PLM_OK);
+            if (p->g->error.code != PLM_OK)
+                return fail_graph(p);
+        } while (accept(p, ','));
         PLM_TRY(expect(p, ')'));
     }
     if (!accept(p, '{'))
         return PLM_OK;
-    do
+    do {
         PLM_TRY(read_attr(p));
-    while (accept(p, ',') && p->g->error.code == PLM_OK);
+        if (p->g->error.code != PLM_OK)
+            return fail_graph(p);
+    } while (accept(p, ','));
     return expect(p, '}');
 }
 

@@ -59,8 +59,9 @@ plm_status plm_shape_concat(plm_graph *g, const plm_node *n, plm_value *out, plm
     copy_shape(plm_shape_input(g, n, 0), &out[0]);
     for (uint32_t i = 1; i < n->n_in; i++) {
         const plm_value *x = plm_shape_input(g, n, i);
-        if (x == NULL || x->rank != out[0].rank)
-            return plm_fail(err, PLM_E_INVALID, "input %u: missing or of another rank", i);
+        if (x == NULL || x->rank != out[0].rank || x->dtype != out[0].dtype)
+            return plm_fail(err, PLM_E_INVALID, "input %u: missing, or of another rank or type",
+                            i);
         for (uint32_t d = 0; d < x->rank; d++)
             if (d != axis && x->dim[d] != out[0].dim[d])
                 return plm_fail(err, PLM_E_INVALID, "input %u, dim %u: must be as in input 0", i, d);
