@@ -267,7 +267,6 @@ void plm_work_link(const plm_graph *g, const plm_node *n, const int64_t *dim_val
         [PLM_OP_ALL_TO_ALL] = PLM_LINK_ALL_TO_ALL,
         [PLM_OP_SEND] = PLM_LINK_SEND,
     };
-    (void)b;
     w->groups = 1;
     w->weight_dtype = PLM_DT_COUNT;
     w->act_dtype = g->values[n->in[0]].dtype;
@@ -277,6 +276,9 @@ void plm_work_link(const plm_graph *g, const plm_node *n, const int64_t *dim_val
     w->link = kinds[n->op];
     w->link_bytes = plm_work_bytes(g, n->op == PLM_OP_ALL_GATHER ? n->out[0] : n->in[0],
                                    dim_values);
+    /* The busiest expert rank exchanges more than the mean. */
+    if (n->op == PLM_OP_ALL_TO_ALL && b->imbalance > 1.0)
+        w->link_bytes *= b->imbalance;
     w->ranks = (int32_t)plm_attr_int(g, n, PLM_ATTR_RANKS, n->op == PLM_OP_SEND ? 2 : 1);
     w->nodes = (int32_t)plm_attr_int(g, n, PLM_ATTR_NODES, 1);
 }

@@ -38,6 +38,9 @@ typedef struct plm_profile {
     double layer_s;                     /* each layer (sync points) */
     double ramp_bytes;                  /* transfer at which half the bandwidth is reached, per op */
     double kernel_floor_s;              /* least time of a kernel that moves data */
+    double cache_rate;                  /* rate of the last cache over memory's, for activations, and
+                                           for weights and KV when a whole step fits; 0 = unknown:
+                                           activations that fit cost nothing, the rest is memory's */
     bool tile_quant;                    /* wave and tile quantisation of GEMMs applies */
     int32_t tile_m, tile_n;             /* tile of the large-GEMM kernel; 0 = best of a list */
     double skinny_m;                    /* rows up to which a mat-vec kernel is used */
