@@ -9,9 +9,12 @@ static atomic_uint_fast64_t asked;
 static atomic_uint_fast64_t fail_at;
 static atomic_bool fail_after;
 static atomic_int_fast64_t live;
+static atomic_uint_fast64_t asked_bytes;
+static atomic_uint_fast64_t refused;
 
-static bool refuse(void)
+static bool refuse(size_t bytes)
 {
+    atomic_fetch_add_explicit(&asked_bytes, bytes, memory_order_relaxed);
     uint64_t n = atomic_fetch_add_explicit(&asked, 1, memory_order_relaxed) + 1;
     uint64_t at = atomic_load_explicit(&fail_at, memory_order_relaxed);
     if (at == 0)
@@ -19,13 +22,18 @@ static bool refuse(void)
     return n == at || (n > at && atomic_load_explicit(&fail_after, memory_order_relaxed));
 }
 
+static void *refusal(void)
+{
+    atomic_fetch_add_explicit(&refused, 1, memory_order_relaxed);
+    return NULL;
+}
+
 void *plm_malloc(size_t bytes)
 {
-    if (refuse())
-        return NULL;
-    void *p = malloc(bytes ? bytes : 1);
-    if (p != NULL)
-        atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
+    void *p = refuse(bytes) ? NULL : malloc(bytes ? bytes : 1);
+    if (p == NULL)
+        return refusal();
+    atomic_fetch_add_explicit(&live, 1, memory_order_relaxed);
     return p;
 }
 
@@ -33,9 +41,8 @@ void *plm_realloc(void *old, size_t bytes)
 {
     if (old == NULL)
         return plm_malloc(bytes);
-    if (refuse())
-        return NULL;
-    return realloc(old, bytes ? bytes : 1);
+    void *p = refuse(bytes) ? NULL : realloc(old, bytes ? bytes : 1);
+    return p != NULL ? p : refusal();
 }
 
 void plm_free(void *ptr)
@@ -74,6 +81,7 @@ void plm_mem_init(void)
 void plm_mem_fail_at(uint64_t n, bool all_after)
 {
     atomic_store(&asked, 0);
+    atomic_store(&asked_bytes, 0);
     atomic_store(&fail_after, all_after);
     atomic_store(&fail_at, n);
 }
@@ -81,6 +89,16 @@ void plm_mem_fail_at(uint64_t n, bool all_after)
 uint64_t plm_mem_count(void)
 {
     return atomic_load(&asked);
+}
+
+uint64_t plm_mem_asked_bytes(void)
+{
+    return atomic_load(&asked_bytes);
+}
+
+uint64_t plm_mem_refused(void)
+{
+    return atomic_load(&refused);
 }
 
 int64_t plm_mem_live(void)

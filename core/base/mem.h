@@ -28,6 +28,10 @@ void plm_mem_init(void);
 void plm_mem_fail_at(uint64_t n, bool all_after);
 uint64_t plm_mem_count(void);
 int64_t plm_mem_live(void);
+/* Sum of the bytes asked for since the last call of plm_mem_fail_at (no peak exceeds it), and the
+** number of allocations that were refused since the start of the process. */
+uint64_t plm_mem_asked_bytes(void);
+uint64_t plm_mem_refused(void);
 
 /* *out = a op b; false (and *out unspecified) when the result does not fit. */
 static inline bool plm_add_u64(uint64_t a, uint64_t b, uint64_t *out)

@@ -112,6 +112,7 @@ typedef struct plm_arch {
     int32_t pos_embed;   /* rows of a learned position table (GPT-2), 0 = none */
     double embed_scale;  /* 1, or sqrt(hidden) for Gemma */
     double logit_softcap, logit_scale; /* 0 = none */
+    double residual_scale; /* factor on the output of each half of a layer (Granite), 0 = none */
     bool head_bias;
     int32_t hyper;       /* hyper-connection streams (DeepSeek-V4: 4), 0 = plain residual */
     int32_t mtp_layers;  /* multi-token prediction modules, not counted in params */

@@ -1,0 +1,489 @@
+/* config.c - Hugging Face config.json -> arch record: entry, look-up of values, top level. */
+#include "core/model/config.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/json.h"
+#include "core/base/mem.h"
+#include "core/model/config_keys.h"
+#include "core/model/load.h"
+
+/* ---- looking up values ---- */
+
+static const json_t *member(const json_t *obj, const char *name, size_t n)
+{
+    const json_t *v = json_is_object(obj) ? json_object_getn(obj, name, n) : NULL;
+    return json_is_null(v) ? NULL : v;
+}
+
+static const json_t *find_in(const json_t *obj, const char *names)
+{
+    for (const char *p = names; p != NULL;) {
+        const char *bar = strchr(p, '|');
+        size_t n = bar != NULL ? (size_t)(bar - p) : strlen(p);
+        const json_t *v = member(obj, p, n);
+        if (v != NULL)
+            return v;
+        p = bar != NULL ? bar + 1 : NULL;
+    }
+    return NULL;
+}
+
+const json_t *plm_config_get(const plm_config *c, const char *names)
+{
+    const json_t *v = find_in(c->text, names);
+    if (v == NULL && c->root != c->text)
+        v = find_in(c->root, names);
+    return v != NULL ? v : find_in(c->defaults, names);
+}
+
+bool plm_config_has(const plm_config *c, const char *names)
+{
+    return plm_config_get(c, names) != NULL;
+}
+
+static int first_name(const char *names)
+{
+    const char *bar = strchr(names, '|');
+    return bar != NULL ? (int)(bar - names) : (int)strlen(names);
+}
+
+static plm_status bad_value(const plm_config *c, const char *names, const char *want)
+{
+    return plm_fail(c->err, PLM_E_INVALID, "bad value of \"%.*s\", %s: want %s; correct the file",
+                    first_name(names), names, c->where, want);
+}
+
+/* A whole number in a JSON integer or real. */
+static bool whole_number(const json_t *v, int64_t *out)
+{
+    if (json_is_integer(v)) {
+        *out = json_integer_value(v);
+        return true;
+    }
+    double real = json_is_real(v) ? json_real_value(v) : 0.5;
+    if (real != floor(real) || fabs(real) > 9e15)
+        return false;
+    *out = (int64_t)real;
+    return true;
+}
+
+static plm_status get_long(const plm_config *c, const char *names, int64_t fallback, int64_t hi,
+                           int64_t *out)
+{
+    const json_t *v = plm_config_get(c, names);
+    if (v == NULL && fallback == PLM_CONFIG_NEEDED)
+        return plm_fail(c->err, PLM_E_INVALID,
+                        "missing key \"%.*s\", %s: it is required; add it", first_name(names),
+                        names, c->where);
+    if (v == NULL) {
+        *out = fallback;
+        return PLM_OK;
+    }
+    if (!whole_number(v, out))
+        return bad_value(c, names, "a whole number");
+    if (*out < 0 || *out > hi)
+        return plm_fail(c->err, PLM_E_INVALID,
+                        "bad value of \"%.*s\", %s: %lld is not within 0 to %lld; correct the file",
+                        first_name(names), names, c->where, (long long)*out, (long long)hi);
+    return PLM_OK;
+}
+
+plm_status plm_config_int(const plm_config *c, const char *names, int64_t fallback, int64_t hi,
+                          int32_t *out)
+{
+    int64_t v = 0;
+    PLM_TRY(get_long(c, names, fallback, hi, &v));
+    *out = (int32_t)v;
+    return PLM_OK;
+}
+
+plm_status plm_config_real(const plm_config *c, const char *names, double fallback, double *out)
+{
+    const json_t *v = plm_config_get(c, names);
+    double x = v != NULL ? json_number_value(v) : fallback;
+    if (v != NULL && !json_is_number(v))
+        return bad_value(c, names, "a number");
+    if (!(x >= 0 && x < 1e16))
+        return bad_value(c, names, "a number from 0 to 1e16");
+    *out = x;
+    return PLM_OK;
+}
+
+plm_status plm_config_flag(const plm_config *c, const char *names, bool fallback, bool *out)
+{
+    const json_t *v = plm_config_get(c, names);
+    int64_t n = 0;
+    if (v == NULL)
+        *out = fallback;
+    else if (json_is_boolean(v))
+        *out = json_is_true(v);
+    else if (whole_number(v, &n) && (n == 0 || n == 1))
+        *out = n == 1;
+    else
+        return bad_value(c, names, "true or false");
+    return PLM_OK;
+}
+
+plm_status plm_config_text(const plm_config *c, const char *names, const char *fallback,
+                           const char **out)
+{
+    const json_t *v = plm_config_get(c, names);
+    *out = fallback;
+    if (v == NULL)
+        return PLM_OK;
+    if (!json_is_string(v))
+        return bad_value(c, names, "a text");
+    *out = json_string_value(v);
+    return PLM_OK;
+}
+
+bool plm_config_trait(const plm_config *c, const char *name)
+{
+    const json_t *v = member(c->defaults, name, strlen(name));
+    return v != NULL && !plm_config_value_empty(v);
+}
+
+const char *plm_config_trait_text(const plm_config *c, const char *name, const char *fallback)
+{
+    const char *text = json_string_value(member(c->defaults, name, strlen(name)));
+    return text != NULL ? text : fallback;
+}
+
+plm_status plm_config_refuse(const plm_config *c, const char *what, const char *value)
+{
+    return plm_fail(c->err, PLM_E_UNSUPPORTED,
+                    "unsupported %s \"%.80s\", %s: this construct is not known; describe the model "
+                    "in a record (docs/adding-a-model.md)",
+                    what, value, c->where);
+}
+
+plm_status plm_config_layer_type(const plm_config *c, const char *names, int32_t layer,
+                                 const char **out)
+{
+    const json_t *list = plm_config_get(c, names);
+    *out = NULL;
+    if (list == NULL)
+        return PLM_OK;
+    if (json_array_size(list) < (size_t)c->arch->layers)
+        return bad_value(c, names, "a list as long as the layers are many");
+    *out = json_string_value(json_array_get(list, (size_t)layer));
+    return *out != NULL ? PLM_OK : bad_value(c, names, "a list of texts");
+}
+
+plm_status plm_config_int_at(const plm_config *c, const char *names, int32_t i, int64_t *out)
+{
+    const json_t *v = plm_config_get(c, names);
+    if (v == NULL) {
+        *out = -1;
+        return PLM_OK;
+    }
+    if (json_is_array(v)) {
+        if (json_array_size(v) == 0) {
+            *out = -1;
+            return PLM_OK;
+        }
+        v = json_array_get(v, (size_t)i);
+    }
+    if (!whole_number(v, out) || *out < 0)
+        return bad_value(c, names, "a whole number for each layer");
+    return PLM_OK;
+}
+
+/* ---- top level ---- */
+
+static plm_status read_heads(plm_config *c)
+{
+    bool falcon = plm_config_trait(c, "plm_falcon"), multi = false, grouped = false;
+    int32_t hidden = c->arch->hidden, group = 0;
+    PLM_TRY(plm_config_int(c, "num_attention_heads|n_head|n_heads|num_heads", PLM_CONFIG_NEEDED,
+                           1 << 16, &c->heads));
+    if (c->heads == 0)
+        return bad_value(c, "num_attention_heads", "at least 1");
+    PLM_TRY(plm_config_int(c, "num_key_value_heads|num_kv_heads|n_head_kv|n_kv_heads", -1, 1 << 16,
+                           &c->kv_heads));
+    PLM_TRY(plm_config_int(c, "num_key_value_groups|kv_group_size", 0, 1 << 16, &group));
+    if (c->kv_heads < 0 && group > 0) { /* query heads that share a key-value head */
+        if (c->heads % group != 0)
+            return bad_value(c, "num_key_value_groups", "a divisor of num_attention_heads");
+        c->kv_heads = c->heads / group;
+    }
+    if (c->kv_heads < 0)
+        c->kv_heads = c->heads;
+    PLM_TRY(plm_config_flag(c, "multi_query", false, &multi));
+    PLM_TRY(plm_config_flag(c, "new_decoder_architecture", false, &grouped));
+    if (multi && !(falcon && grouped)) /* multi_query wins over a stray num_kv_heads */
+        c->kv_heads = 1;
+    if (c->kv_heads == 0 || c->heads % c->kv_heads != 0)
+        return plm_fail(c->err, PLM_E_INVALID,
+                        "bad value of \"num_attention_heads\", %s: %d is not a multiple of %d "
+                        "key-value heads; correct the file", c->where, c->heads, c->kv_heads);
+    PLM_TRY(plm_config_int(c, "head_dim|kv_channels|attention_head_dim", 0, 1 << 16,
+                           &c->head_dim));
+    if (c->head_dim == 0) {
+        if (hidden % c->heads != 0 && !plm_config_has(c, "kv_lora_rank"))
+            return plm_fail(c->err, PLM_E_INVALID,
+                            "bad value of \"hidden_size\", %s: %d is not a multiple of %d heads; "
+                            "give head_dim", c->where, hidden, c->heads);
+        c->head_dim = hidden / c->heads;
+    }
+    return PLM_OK;
+}
+
+static plm_status read_norm(const plm_config *c)
+{
+    plm_arch *a = c->arch;
+    const char *kind = plm_config_trait_text(c, "plm_norm", "rms");
+    bool layer = strncmp(kind, "layer", 5) == 0;
+    if (!c->known && !plm_config_has(c, "rms_norm_eps"))
+        return plm_config_refuse(c, "model_type", c->type);
+    a->norm = layer ? PLM_NORM_LAYER : PLM_NORM_RMS;
+    a->norm_bias = strcmp(kind, "layer") == 0;
+    a->norm_offset = plm_config_trait(c, "plm_norm_offset") ? 1 : 0;
+    return plm_config_real(c,
+                           "rms_norm_eps|layer_norm_eps|layer_norm_epsilon|norm_epsilon|norm_eps|"
+                           "layernorm_epsilon",
+                           1e-5, &a->norm_eps);
+}
+
+static plm_status read_scales(const plm_config *c)
+{
+    plm_arch *a = c->arch;
+    double divide = 0;
+    PLM_TRY(plm_config_real(c, "embedding_multiplier", 1, &a->embed_scale));
+    if (plm_config_trait(c, "plm_embed_sqrt"))
+        a->embed_scale = sqrt((double)a->hidden);
+    PLM_TRY(plm_config_real(c, "final_logit_softcapping", 0, &a->logit_softcap));
+    PLM_TRY(plm_config_real(c, "logit_scale", 0, &a->logit_scale));
+    PLM_TRY(plm_config_real(c, "logits_scaling", 0, &divide));
+    if (divide > 0 && divide != 1)
+        a->logit_scale = 1 / divide;
+    PLM_TRY(plm_config_real(c, "residual_multiplier", 0, &a->residual_scale));
+    if (a->residual_scale == 1)
+        a->residual_scale = 0;
+    return PLM_OK;
+}
+
+/* Layers: a number, or the length of a list of them. */
+static plm_status count_layers(const plm_config *c)
+{
+    const char *pattern = json_string_value(plm_config_get(c, "hybrid_override_pattern"));
+    size_t listed = json_array_size(plm_config_get(c, "layers_block_type"));
+    int64_t fallback = pattern != NULL ? (int64_t)strlen(pattern)
+                       : listed > 0    ? (int64_t)listed
+                                       : PLM_CONFIG_NEEDED;
+    PLM_TRY(plm_config_int(c, "num_hidden_layers|n_layer|num_layers|n_layers", fallback,
+                           PLM_LAYERS_MAX, &c->arch->layers));
+    if (c->arch->layers < 1 || c->arch->layers > PLM_LAYERS_MAX)
+        return bad_value(c, "num_hidden_layers", "1 to 1024");
+    return PLM_OK;
+}
+
+static plm_status read_top(plm_config *c)
+{
+    plm_arch *a = c->arch;
+    PLM_TRY(count_layers(c));
+    PLM_TRY(plm_config_int(c, "hidden_size|n_embd|d_model|n_embed|dim", PLM_CONFIG_NEEDED, 1 << 20,
+                           &a->hidden));
+    PLM_TRY(plm_config_int(c, "vocab_size|padded_vocab_size", PLM_CONFIG_NEEDED, 1 << 26,
+                           &a->vocab));
+    PLM_TRY(get_long(c,
+                     "max_position_embeddings|n_positions|max_sequence_length|model_max_length|"
+                     "max_seq_len|n_ctx|seq_length",
+                     0, INT64_C(1) << 39, &a->max_context));
+    PLM_TRY(read_heads(c));
+    PLM_TRY(read_norm(c));
+    PLM_TRY(read_scales(c));
+    PLM_TRY(plm_config_flag(c, "tie_word_embeddings", false, &a->tied_head));
+    PLM_TRY(plm_config_flag(c, "lm_head_bias", plm_config_trait(c, "plm_head_bias"),
+                            &a->head_bias));
+    a->embed_norm = plm_config_trait(c, "plm_embed_norm");
+    PLM_TRY(plm_config_int(c, "hc_mult", 0, 64, &a->hyper));
+    if (plm_config_trait(c, "plm_pos_embed"))
+        a->pos_embed = (int32_t)plm_min_i64(a->max_context, 1 << 26);
+    return plm_config_int(c, "num_nextn_predict_layers|mtp_num_hidden_layers|num_mtp_modules", 0,
+                          64, &a->mtp_layers);
+}
+
+/* Norm weights of a layer, and whether its halves are parallel. */
+static plm_status read_frame(const plm_config *c, plm_layer *k)
+{
+    int32_t lns = 2;
+    bool parallel = false, grouped = false;
+    PLM_TRY(plm_config_int(c, "plm_norms", 2, 4, &k->norms));
+    if (k->experts > 0 && k->ffn > 0)
+        PLM_TRY(plm_config_int(c, "plm_norms_moe", k->norms, 7, &k->norms));
+    PLM_TRY(plm_config_flag(c, "use_parallel_residual|parallel_attn|plm_parallel", false,
+                            &parallel));
+    k->parallel = parallel;
+    if (!plm_config_trait(c, "plm_falcon") || !parallel) {
+        if (parallel && strcmp(c->type, "stablelm") == 0)
+            k->norms = 1;
+        return PLM_OK;
+    }
+    PLM_TRY(plm_config_flag(c, "new_decoder_architecture", false, &grouped));
+    PLM_TRY(plm_config_int(c, "num_ln_in_parallel_attn", grouped ? 2 : 1, 2, &lns));
+    k->norms = lns == 2 ? 2 : 1;
+    return PLM_OK;
+}
+
+static plm_status add_kind(const plm_config *c, const plm_layer *k, int32_t *index)
+{
+    *index = plm_arch_add_kind(c->arch, k);
+    if (*index < 0)
+        return plm_fail(c->err, PLM_E_LIMIT, "too many kinds of layer, %s: more than %d; simplify it",
+                        c->where, PLM_KINDS_MAX);
+    return PLM_OK;
+}
+
+static plm_status read_layers(const plm_config *c)
+{
+    plm_arch *a = c->arch;
+    int32_t kind = 0;
+    plm_layer k;
+    for (int32_t i = 0; i < a->layers; i++) {
+        memset(&k, 0, sizeof k);
+        k.kv_shared_layer = -1;
+        PLM_TRY(plm_config_attention(c, i, &k));
+        PLM_TRY(plm_config_ffn(c, i, &k));
+        PLM_TRY(read_frame(c, &k));
+        PLM_TRY(add_kind(c, &k, &kind));
+        a->layer_kind[i] = (uint8_t)kind;
+    }
+    if (a->mtp_layers == 0)
+        return PLM_OK;
+    if (k.attn == PLM_ATTN_COMPRESSED) { /* the draft layer keeps the window alone */
+        k.ratio = k.index_heads = k.index_dim = k.index_top_k = 0;
+        plm_rope plain = {.theta = 0, .dims = k.rope.dims, .interleaved = k.rope.interleaved};
+        PLM_TRY(plm_config_real(c, "rope_theta", 10000, &plain.theta));
+        k.rope = plain;
+    }
+    PLM_TRY(add_kind(c, &k, &kind));
+    a->mtp_kind = kind;
+    return PLM_OK;
+}
+
+static plm_status check_keys(const plm_config *c, const json_t *obj)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)(uintptr_t)obj, key, v)
+        if (plm_config_key_matters(key, v))
+            return plm_config_refuse(c, "key", key);
+    return PLM_OK;
+}
+
+static plm_status read_config(plm_config *c)
+{
+    bool both = false;
+    if (!json_is_object(c->root))
+        return plm_fail(c->err, PLM_E_INVALID, "bad config, %s: not a JSON object; correct it",
+                        c->where);
+    const char *refuse = plm_config_trait_text(c, "plm_refuse", NULL);
+    if (refuse != NULL)
+        return plm_fail(c->err, PLM_E_UNSUPPORTED,
+                        "unsupported model_type \"%.60s\", %s: %s is not known; describe the model "
+                        "in a record (docs/adding-a-model.md)", c->type, c->where, refuse);
+    PLM_TRY(plm_config_flag(c, "is_encoder_decoder", false, &both));
+    if (both)
+        return plm_config_refuse(c, "key", "is_encoder_decoder");
+    if (!plm_config_has(c, "vocab_size|padded_vocab_size") &&
+        plm_config_has(c, "image_size|patch_size"))
+        return plm_config_refuse(c, "model_type", c->type[0] != '\0' ? c->type : "vision");
+    PLM_TRY(check_keys(c, c->text));
+    PLM_TRY(read_top(c));
+    PLM_TRY(plm_config_storage(c));
+    PLM_TRY(read_layers(c));
+    return plm_arch_check(c->arch, c->err);
+}
+
+/* The language model's own object: text_config and its relatives when the file is multimodal. */
+static const json_t *text_object(const json_t *root)
+{
+    static const char *const nest[] = {"text_config", "llm_config", "language_config"};
+    for (size_t i = 0; i < sizeof nest / sizeof *nest; i++) {
+        const json_t *v = member(root, nest[i], strlen(nest[i]));
+        if (json_is_object(v) && json_object_size(v) > 0)
+            return v;
+    }
+    return root;
+}
+
+static void set_names(plm_arch *a, const char *where, const char *type)
+{
+    const char *end = where + strlen(where);
+    const char *tail = "/config.json";
+    size_t n = strlen(tail);
+    if (strlen(where) > n && strcmp(end - n, tail) == 0)
+        end -= n;
+    const char *start = end;
+    while (start > where && start[-1] != '/')
+        start--;
+    snprintf(a->id, sizeof a->id, "%.*s", (int)plm_min_i64(end - start, 90), start);
+    snprintf(a->family, sizeof a->family, "%.47s", type);
+}
+
+/* Python writes Infinity and NaN, which JSON has not: blanked to null, in place. */
+static void blank_word(char *text, const char *word)
+{
+    size_t n = strlen(word);
+    bool quoted = false;
+    for (char *p = text; *p != '\0'; p++) {
+        if (*p == '\\' && p[1] != '\0')
+            p++;
+        else if (*p == '"')
+            quoted = !quoted;
+        else if (!quoted && strncmp(p, word, n) == 0) {
+            memset(p, ' ', n);
+            memcpy(p, n >= 4 ? "null" : "0  ", n >= 4 ? 4 : 3);
+        }
+    }
+}
+
+static plm_status parse_config(const char *json, size_t bytes, const char *where, json_t **root,
+                               plm_error *err)
+{
+    char *copy = plm_malloc(bytes + 1);
+    if (copy == NULL)
+        return plm_fail_memory(err, where);
+    memcpy(copy, json, bytes);
+    copy[bytes] = '\0';
+    if (strlen(copy) == bytes) {
+        blank_word(copy, "-Infinity");
+        blank_word(copy, "Infinity");
+        blank_word(copy, "NaN");
+    }
+    plm_status status = plm_json_parse(copy, bytes, where, root, err);
+    plm_free(copy);
+    return status;
+}
+
+plm_status plm_model_from_config(const char *json, size_t bytes, const char *where, plm_arch *out,
+                                 plm_error *err)
+{
+    plm_arch_init(out);
+    json_t *root = NULL;
+    plm_config c = {.where = where, .arch = out, .err = err, .type = ""};
+    plm_status status;
+    PLM_GOTO(parse_config(json, bytes, where, &root, err));
+    c.root = root;
+    c.text = text_object(root);
+    const char *type = json_string_value(member(c.text, "model_type", 10));
+    if (type == NULL)
+        type = json_string_value(member(root, "model_type", 10));
+    if (type != NULL)
+        c.type = type;
+    set_names(out, where, c.type);
+    const char *family = plm_config_family(c.type);
+    c.known = family != NULL;
+    if (family == NULL)
+        family = "{}";
+    PLM_GOTO(plm_json_parse(family, strlen(family), "family", &c.defaults, err));
+    PLM_GOTO(read_config(&c));
+done:
+    json_decref(c.defaults);
+    json_decref(root);
+    return status;
+}

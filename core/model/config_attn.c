@@ -1,0 +1,339 @@
+/* config_attn.c - the attention half of a layer from a config.json. */
+#include <math.h>
+#include <string.h>
+
+#include "core/model/config.h"
+
+static const struct {
+    const char *name;
+    plm_attn attn;
+} layer_types[] = {
+    {"full_attention", PLM_ATTN_FULL},       {"attention", PLM_ATTN_FULL},
+    {"global", PLM_ATTN_FULL},               {"indexed_attention", PLM_ATTN_FULL},
+    {"sliding_attention", PLM_ATTN_SLIDING}, {"local", PLM_ATTN_SLIDING},
+    {"chunked_attention", PLM_ATTN_CHUNKED}, {"linear_attention", PLM_ATTN_GATED_DELTA},
+    {"mamba", PLM_ATTN_MAMBA2},              {"mamba2", PLM_ATTN_MAMBA2},
+    {"moe", PLM_ATTN_NONE},                  {"mlp", PLM_ATTN_NONE},
+    {"compressed_sparse_attention", PLM_ATTN_COMPRESSED},
+    {"heavily_compressed_attention", PLM_ATTN_COMPRESSED},
+};
+
+static bool list_holds(const json_t *list, int64_t value)
+{
+    size_t i;
+    json_t *v;
+    json_array_foreach(list, i, v)
+        if (json_is_integer(v) && json_integer_value(v) == value)
+            return true;
+    return false;
+}
+
+/* ---- which kind of attention ---- */
+
+/* hybrid_override_pattern of Nemotron-H: M Mamba-2, * attention, - MLP, E experts. */
+static plm_status from_pattern(const plm_config *c, const char *pattern, int32_t layer,
+                               plm_attn *out)
+{
+    static const char code[] = "M*-E";
+    static const plm_attn attn[] = {PLM_ATTN_MAMBA2, PLM_ATTN_FULL, PLM_ATTN_NONE, PLM_ATTN_NONE};
+    if (strlen(pattern) != (size_t)c->arch->layers)
+        return plm_config_refuse(c, "hybrid_override_pattern", "its length is not the layers'");
+    const char *at = strchr(code, pattern[layer]);
+    if (at == NULL)
+        return plm_config_refuse(c, "hybrid_override_pattern", pattern);
+    *out = attn[at - code];
+    return PLM_OK;
+}
+
+static plm_status from_period(const plm_config *c, int32_t layer, plm_attn *out)
+{
+    int32_t linear = 0, period = 0, window = 0, from = 0;
+    bool use = true;
+    PLM_TRY(plm_config_int(c, "full_attention_interval", 0, 1 << 20, &linear));
+    if (linear > 0 && plm_config_has(c, "linear_num_value_heads")) {
+        *out = (layer + 1) % linear == 0 ? PLM_ATTN_FULL : PLM_ATTN_GATED_DELTA;
+        return PLM_OK;
+    }
+    PLM_TRY(plm_config_int(c, "sliding_window", 0, 1 << 30, &window));
+    PLM_TRY(plm_config_flag(c, "use_sliding_window", true, &use));
+    *out = PLM_ATTN_FULL;
+    if (window == 0 || !use)
+        return PLM_OK;
+    PLM_TRY(plm_config_int(c, "sliding_window_pattern|_sliding_window_pattern|plm_pattern", 0,
+                           1 << 20, &period));
+    if (period > 0)
+        *out = (layer + 1) % period == 0 ? PLM_ATTN_FULL : PLM_ATTN_SLIDING;
+    else if (plm_config_has(c, "max_window_layers")) {
+        PLM_TRY(plm_config_int(c, "max_window_layers", 0, 1 << 20, &from));
+        *out = layer >= from ? PLM_ATTN_SLIDING : PLM_ATTN_FULL;
+    } else if (plm_config_trait(c, "plm_window_all")) {
+        *out = PLM_ATTN_SLIDING;
+    } else {
+        return plm_config_refuse(c, "sliding_window", "which layers it applies to is not said");
+    }
+    return PLM_OK;
+}
+
+/* Llama-4: chunked, except layers without rotation. */
+static plm_status llama4_kind(const plm_config *c, int32_t layer, plm_attn *out, bool *rope)
+{
+    int64_t rotates = -1;
+    int32_t every = 4;
+    PLM_TRY(plm_config_int_at(c, "no_rope_layers", layer, &rotates));
+    PLM_TRY(plm_config_int(c, "no_rope_layer_interval", 4, 1 << 20, &every));
+    if (rotates < 0)
+        rotates = every > 0 && (layer + 1) % every == 0 ? 0 : 1;
+    *rope = rotates != 0;
+    *out = *rope ? PLM_ATTN_CHUNKED : PLM_ATTN_FULL;
+    return PLM_OK;
+}
+
+/* full_attn_layers and kda_layers count from one. */
+static plm_status kda_kind(const plm_config *c, int32_t layer, plm_attn *out)
+{
+    const json_t *linear = plm_config_get(c, "linear_attn_config");
+    const json_t *full = json_object_get(linear, "full_attn_layers");
+    if (!json_is_array(full))
+        return plm_config_refuse(c, "linear_attn_config", "no full_attn_layers");
+    *out = list_holds(full, layer + 1) ? PLM_ATTN_FULL : PLM_ATTN_KDA;
+    return PLM_OK;
+}
+
+static plm_status choose_kind(const plm_config *c, int32_t layer, plm_attn *out, bool *rope)
+{
+    const char *name = NULL, *pattern = NULL;
+    *rope = true;
+    if (plm_config_trait(c, "plm_llama4"))
+        return llama4_kind(c, layer, out, rope);
+    if (plm_config_has(c, "linear_attn_config"))
+        return kda_kind(c, layer, out);
+    if (plm_config_has(c, "compress_ratios")) {
+        *out = PLM_ATTN_COMPRESSED;
+        return PLM_OK;
+    }
+    PLM_TRY(plm_config_text(c, "hybrid_override_pattern", NULL, &pattern));
+    if (pattern != NULL)
+        return from_pattern(c, pattern, layer, out);
+    PLM_TRY(plm_config_layer_type(c, "layer_types|layers_block_type", layer, &name));
+    if (name == NULL)
+        return from_period(c, layer, out);
+    for (size_t i = 0; i < sizeof layer_types / sizeof *layer_types; i++)
+        if (strcmp(layer_types[i].name, name) == 0) {
+            *out = layer_types[i].attn;
+            if (*out == PLM_ATTN_GATED_DELTA && plm_config_trait(c, "plm_mamba"))
+                *out = PLM_ATTN_MAMBA2;
+            if (*out == PLM_ATTN_GATED_DELTA && plm_config_trait(c, "plm_kda"))
+                *out = PLM_ATTN_KDA;
+            return PLM_OK;
+        }
+    return plm_config_refuse(c, "layer_types", name);
+}
+
+/* ---- parts ---- */
+
+static plm_status read_recurrent(const plm_config *c, plm_layer *k)
+{
+    if (k->attn == PLM_ATTN_MAMBA2) {
+        PLM_TRY(plm_config_int(c, "mamba_num_heads", PLM_CONFIG_NEEDED, 1 << 16, &k->lin_v_heads));
+        PLM_TRY(plm_config_int(c, "mamba_head_dim", PLM_CONFIG_NEEDED, 1 << 16, &k->lin_dv));
+        PLM_TRY(plm_config_int(c, "n_groups|mamba_n_groups", PLM_CONFIG_NEEDED, 1 << 16,
+                               &k->ssm_groups));
+        PLM_TRY(plm_config_int(c, "ssm_state_size", PLM_CONFIG_NEEDED, 1 << 16, &k->ssm_state));
+        return plm_config_int(c, "conv_kernel", 4, 256, &k->conv_taps);
+    }
+    const char *taps = "linear_conv_kernel_dim";
+    if (k->attn == PLM_ATTN_KDA) {
+        plm_config inner = *c;
+        const json_t *l = plm_config_get(c, "linear_attn_config");
+        if (json_is_object(l))
+            inner.text = l;
+        PLM_TRY(plm_config_int(&inner, "num_heads|linear_num_heads", PLM_CONFIG_NEEDED, 1 << 16,
+                               &k->lin_v_heads));
+        PLM_TRY(plm_config_int(&inner, "head_dim|linear_head_dim", PLM_CONFIG_NEEDED, 1 << 16,
+                               &k->lin_dv));
+        k->lin_k_heads = k->lin_v_heads;
+        k->lin_dk = k->lin_dv;
+        return plm_config_int(&inner, "short_conv_kernel_size|linear_conv_kernel_dim", 4, 256,
+                              &k->conv_taps);
+    }
+    PLM_TRY(plm_config_int(c, "linear_num_key_heads", PLM_CONFIG_NEEDED, 1 << 16,
+                           &k->lin_k_heads));
+    PLM_TRY(plm_config_int(c, "linear_num_value_heads", PLM_CONFIG_NEEDED, 1 << 16,
+                           &k->lin_v_heads));
+    PLM_TRY(plm_config_int(c, "linear_key_head_dim", PLM_CONFIG_NEEDED, 1 << 16, &k->lin_dk));
+    PLM_TRY(plm_config_int(c, "linear_value_head_dim", PLM_CONFIG_NEEDED, 1 << 16, &k->lin_dv));
+    return plm_config_int(c, taps, 4, 256, &k->conv_taps);
+}
+
+static plm_status read_index(const plm_config *c, plm_layer *k)
+{
+    PLM_TRY(plm_config_int(c, "index_n_heads", 0, 1 << 16, &k->index_heads));
+    PLM_TRY(plm_config_int(c, "index_head_dim", 0, 1 << 16, &k->index_dim));
+    return plm_config_int(c, "index_topk", 0, 1 << 24, &k->index_top_k);
+}
+
+static plm_status read_mla(const plm_config *c, plm_layer *k)
+{
+    bool nope = false;
+    k->attn = PLM_ATTN_MLA;
+    k->kv_heads = k->heads;
+    PLM_TRY(plm_config_int(c, "kv_lora_rank", PLM_CONFIG_NEEDED, 1 << 20, &k->kv_lora));
+    PLM_TRY(plm_config_int(c, "q_lora_rank", 0, 1 << 20, &k->q_lora));
+    PLM_TRY(plm_config_int(c, "qk_nope_head_dim", PLM_CONFIG_NEEDED, 1 << 16, &k->nope));
+    PLM_TRY(plm_config_int(c, "qk_rope_head_dim", PLM_CONFIG_NEEDED, 1 << 16, &k->rope_dim));
+    PLM_TRY(plm_config_int(c, "v_head_dim", PLM_CONFIG_NEEDED, 1 << 16, &k->dv));
+    k->dk = k->nope + k->rope_dim;
+    PLM_TRY(plm_config_flag(c, "mla_use_nope", false, &nope));
+    PLM_TRY(plm_config_flag(c, "mla_use_output_gate", false, &k->out_gate));
+    if (!nope)
+        PLM_TRY(plm_config_rope(c, k->rope_dim, false, &k->rope));
+    return read_index(c, k);
+}
+
+/* DeepSeek-V4: one shared key-value head; the ratio says how many tokens an entry stands for. */
+static plm_status read_compressed(const plm_config *c, int32_t layer, plm_layer *k)
+{
+    int64_t ratio = -1;
+    double theta = 0;
+    const char *name = NULL;
+    int32_t dims = 64;
+    PLM_TRY(plm_config_int(c, "sliding_window", PLM_CONFIG_NEEDED, 1 << 30, &k->window));
+    PLM_TRY(plm_config_int(c, "q_lora_rank", 0, 1 << 20, &k->q_lora));
+    PLM_TRY(plm_config_int(c, "o_lora_rank", 0, 1 << 20, &k->o_lora));
+    PLM_TRY(plm_config_int(c, "o_groups", 0, 1 << 16, &k->o_groups));
+    PLM_TRY(plm_config_int(c, "qk_rope_head_dim", 64, 1 << 16, &dims));
+    PLM_TRY(plm_config_int_at(c, "compress_ratios", layer, &ratio));
+    if (ratio < 0) {
+        PLM_TRY(plm_config_layer_type(c, "layer_types", layer, &name));
+        const json_t *rates = plm_config_get(c, "compress_rates");
+        const json_t *rate = name != NULL ? json_object_get(rates, name) : NULL;
+        if (!json_is_integer(rate))
+            return plm_config_refuse(c, "compress_rates", name != NULL ? name : "missing");
+        ratio = json_integer_value(rate);
+    }
+    if (ratio < 0 || ratio > 1 << 16)
+        return plm_config_refuse(c, "compress_ratios", "out of range");
+    k->ratio = (int32_t)ratio;
+    PLM_TRY(plm_config_rope(c, dims, ratio == 0, &k->rope));
+    if (ratio == 0) { /* windowed keys are not extended */
+        plm_rope plain = {.theta = k->rope.theta, .dims = dims, .interleaved = true};
+        k->rope = plain;
+        return PLM_OK;
+    }
+    PLM_TRY(plm_config_real(c, "compress_rope_theta", k->rope.theta, &theta));
+    k->rope.theta = theta;
+    return ratio == 4 ? read_index(c, k) : PLM_OK; /* the lightly compressed layers select */
+}
+
+static plm_status read_biases(const plm_config *c, plm_layer *k)
+{
+    bool all = plm_config_trait(c, "plm_all_bias"), bias = false, out = false;
+    PLM_TRY(plm_config_flag(c, "attention_bias|use_bias|bias", all, &bias));
+    out = bias && !plm_config_trait(c, "plm_bias_qkv_only");
+    PLM_TRY(plm_config_flag(c, "attention_out_bias", out, &out));
+    PLM_TRY(plm_config_flag(c, "qkv_bias|use_qkv_bias|plm_qkv_bias", bias, &bias));
+    k->bias_q = k->bias_k = k->bias_v = bias;
+    k->bias_o = out;
+    return PLM_OK;
+}
+
+static plm_status read_qk_norm(const plm_config *c, bool rope, plm_layer *k)
+{
+    const char *kind = plm_config_trait_text(c, "plm_qk_norm", NULL);
+    const char *by_flag = plm_config_trait_text(c, "plm_qk_flag", NULL);
+    bool use = false;
+    PLM_TRY(plm_config_flag(c, "use_qk_norm|qk_layernorm", kind != NULL, &use));
+    if (use && kind == NULL && by_flag == NULL)
+        return plm_config_refuse(c, "use_qk_norm", "its form is not known for this family");
+    if (kind == NULL && use)
+        kind = by_flag;
+    if (kind == NULL)
+        return PLM_OK;
+    if (strcmp(kind, "l2") == 0 && !rope)
+        return PLM_OK; /* Llama-4 normalises the rotated layers only */
+    k->qk_norm = strcmp(kind, "full") == 0 ? PLM_QK_FULL
+                 : strcmp(kind, "l2") == 0 ? PLM_QK_L2
+                                           : PLM_QK_HEAD;
+    k->qk_norm_after_rope = plm_config_trait(c, "plm_qk_after_rope");
+    return PLM_OK;
+}
+
+static plm_status read_scale(const plm_config *c, plm_layer *k)
+{
+    double scalar = 0;
+    PLM_TRY(plm_config_real(c, "attn_logit_softcapping", 0, &k->softcap));
+    PLM_TRY(plm_config_real(c, "query_pre_attn_scalar", 0, &scalar));
+    PLM_TRY(plm_config_real(c, "attention_multiplier", 0, &k->attn_scale));
+    if (scalar > 0 && scalar != k->dk)
+        k->attn_scale = 1 / sqrt(scalar);
+    if (plm_config_trait(c, "plm_attn_scale_one"))
+        k->attn_scale = 1;
+    return PLM_OK;
+}
+
+/* Gemma-4: full layers have heads of their own width and number, and V equals K's projection. */
+static plm_status read_global(const plm_config *c, plm_layer *k)
+{
+    if (k->attn != PLM_ATTN_FULL)
+        return PLM_OK;
+    PLM_TRY(plm_config_int(c, "global_head_dim", k->dk, 1 << 16, &k->dk));
+    PLM_TRY(plm_config_flag(c, "attention_k_eq_v", false, &k->k_eq_v));
+    if (k->k_eq_v)
+        PLM_TRY(plm_config_int(c, "num_global_key_value_heads", k->kv_heads, 1 << 16,
+                               &k->kv_heads));
+    k->dv = k->dk;
+    return PLM_OK;
+}
+
+static plm_status read_windowed(const plm_config *c, plm_layer *k)
+{
+    if (k->attn == PLM_ATTN_SLIDING)
+        return plm_config_int(c, "sliding_window", PLM_CONFIG_NEEDED, 1 << 30, &k->window);
+    if (k->attn == PLM_ATTN_CHUNKED)
+        return plm_config_int(c, "attention_chunk_size", PLM_CONFIG_NEEDED, 1 << 30, &k->window);
+    return PLM_OK;
+}
+
+static plm_status rotates(const plm_config *c, int32_t layer, const plm_layer *k, bool *rope)
+{
+    int64_t flag = -1;
+    if (plm_config_trait(c, "plm_nope_full") && k->attn == PLM_ATTN_FULL &&
+        plm_config_has(c, "sliding_window"))
+        *rope = false;
+    if (plm_config_trait(c, "plm_llama4"))
+        return PLM_OK;
+    PLM_TRY(plm_config_int_at(c, "no_rope_layers", layer, &flag));
+    if (flag == 0)
+        *rope = false;
+    return PLM_OK;
+}
+
+plm_status plm_config_attention(const plm_config *c, int32_t layer, plm_layer *k)
+{
+    bool rope = true, alibi = false;
+    PLM_TRY(choose_kind(c, layer, &k->attn, &rope));
+    if (k->attn == PLM_ATTN_NONE)
+        return PLM_OK;
+    if (k->attn == PLM_ATTN_GATED_DELTA || k->attn == PLM_ATTN_KDA || k->attn == PLM_ATTN_MAMBA2)
+        return read_recurrent(c, k);
+    k->heads = c->heads;
+    k->kv_heads = c->kv_heads;
+    k->dk = k->dv = c->head_dim;
+    PLM_TRY(read_biases(c, k));
+    if (k->attn == PLM_ATTN_COMPRESSED)
+        return read_compressed(c, layer, k);
+    if (plm_config_has(c, "kv_lora_rank"))
+        return read_mla(c, k);
+    PLM_TRY(read_windowed(c, k));
+    PLM_TRY(read_global(c, k));
+    PLM_TRY(rotates(c, layer, k, &rope));
+    PLM_TRY(plm_config_flag(c, "alibi", plm_config_trait(c, "plm_alibi"), &alibi));
+    k->alibi = alibi;
+    if (rope && !alibi)
+        PLM_TRY(plm_config_rope(c, k->dk, k->attn == PLM_ATTN_SLIDING, &k->rope));
+    PLM_TRY(read_qk_norm(c, rope, k));
+    PLM_TRY(read_scale(c, k));
+    k->sinks = plm_config_trait(c, "plm_sinks");
+    k->out_gate = plm_config_trait(c, "plm_out_gate");
+    return PLM_OK;
+}

@@ -1,0 +1,234 @@
+/* config_family.c - what the name of a family implies, and its files do not say.
+**
+** Each row: names of model_type joined by '|', and JSON. Plain keys are defaults of the family's
+** configuration class (transformers 4.57 and 5, configuration_*.py; files leave out values equal to
+** these). Keys "plm_..." are traits of its code (modeling_*.py):
+**   plm_norm "layer" LayerNorm with bias, "layer_nobias"; plm_norm_offset 1: weight used as 1 + w;
+**   plm_norms: norm weights a layer; plm_parallel: both halves read one input;
+**   plm_qk_norm: "head", "full", "l2"; plm_qk_after_rope; plm_qkv_bias: q, k, v always have a bias;
+**   plm_bias_qkv_only: attention_bias leaves o alone; plm_all_bias: every linear layer has one;
+**   plm_plain_mlp: up, fn, down without gate; plm_act: activation whatever the file says;
+**   plm_embed_sqrt: embeddings times sqrt(hidden); plm_interleaved: rotary pairs are neighbours;
+**   plm_no_rope; plm_nope_full: full layers of a windowed model do not rotate; plm_alibi;
+**   plm_router: scores; plm_router_bias: selection bias; plm_renorm: chosen weights sum to one;
+**   plm_shared_gate; plm_out_gate; plm_sinks; plm_pattern: layers of a period, the last one full;
+**   plm_window_all: sliding_window applies to every layer; plm_refuse: why it is not understood.
+** A model whose family has no row is read as a Llama with its own keys.
+*/
+#include <string.h>
+
+#include "core/model/config.h"
+
+static const struct {
+    const char *types, *json;
+} family[] = {
+    {"llama|yi|internlm3|arcee_llama|smollm", "{\"rms_norm_eps\":1e-6}"},
+    {"mistral|ministral|ministral3|mistral3", "{\"plm_window_all\":true,\"rms_norm_eps\":1e-6}"},
+    {"mixtral",
+     "{\"plm_window_all\":true,\"plm_router\":\"softmax_topk\",\"num_experts_per_tok\":2,"
+     "\"rms_norm_eps\":1e-5,\"rope_theta\":1000000}"},
+    {"qwen2|qwen2_5_vl_text|qwen2_vl_text|qwen2_vl|qwen2_5_vl",
+     "{\"plm_qkv_bias\":true,\"use_sliding_window\":false,\"max_window_layers\":28,"
+     "\"rms_norm_eps\":1e-6}"},
+    {"qwen2_moe",
+     "{\"plm_qkv_bias\":true,\"use_sliding_window\":false,\"max_window_layers\":28,"
+     "\"plm_router\":\"softmax\",\"norm_topk_prob\":false,\"plm_shared_gate\":true,"
+     "\"rms_norm_eps\":1e-6}"},
+    {"qwen3|qwen3_vl_text",
+     "{\"plm_qk_norm\":\"head\",\"head_dim\":128,\"use_sliding_window\":false,"
+     "\"max_window_layers\":28,\"rms_norm_eps\":1e-6}"},
+    {"qwen3_moe|qwen3_vl_moe_text",
+     "{\"plm_qk_norm\":\"head\",\"head_dim\":128,\"use_sliding_window\":false,"
+     "\"max_window_layers\":28,\"plm_router\":\"softmax\",\"norm_topk_prob\":false,"
+     "\"rms_norm_eps\":1e-6}"},
+    {"qwen3_next",
+     "{\"plm_qk_norm\":\"head\",\"plm_norm_offset\":true,\"plm_out_gate\":true,"
+     "\"plm_shared_gate\":true,\"plm_router\":\"softmax\",\"norm_topk_prob\":true,"
+     "\"full_attention_interval\":4,\"partial_rotary_factor\":0.25,\"linear_conv_kernel_dim\":4,"
+     "\"num_nextn_predict_layers\":1,\"rms_norm_eps\":1e-6,\"head_dim\":256}"},
+    {"qwen3_5|qwen3_5_text|qwen3_5_moe|qwen3_5_moe_text",
+     "{\"plm_qk_norm\":\"head\",\"plm_norm_offset\":true,\"plm_out_gate\":true,"
+     "\"plm_shared_gate\":true,\"plm_router\":\"softmax\",\"plm_renorm\":true,"
+     "\"full_attention_interval\":4,\"partial_rotary_factor\":0.25,\"linear_conv_kernel_dim\":4,"
+     "\"rms_norm_eps\":1e-6,\"head_dim\":256}"},
+    {"gemma",
+     "{\"plm_norm_offset\":true,\"plm_embed_sqrt\":true,\"tie_word_embeddings\":true,"
+     "\"plm_act\":\"gelu_pytorch_tanh\",\"head_dim\":256,\"rms_norm_eps\":1e-6}"},
+    {"gemma2",
+     "{\"plm_norm_offset\":true,\"plm_embed_sqrt\":true,\"tie_word_embeddings\":true,"
+     "\"hidden_activation\":\"gelu_pytorch_tanh\",\"head_dim\":256,\"rms_norm_eps\":1e-6,"
+     "\"plm_norms\":4,\"attn_logit_softcapping\":50.0,\"final_logit_softcapping\":30.0,"
+     "\"query_pre_attn_scalar\":256,\"sliding_window\":4096,\"plm_pattern\":2}"},
+    {"gemma3|gemma3_text",
+     "{\"plm_norm_offset\":true,\"plm_embed_sqrt\":true,\"tie_word_embeddings\":true,"
+     "\"hidden_activation\":\"gelu_pytorch_tanh\",\"vocab_size\":262208,"
+     "\"num_attention_heads\":8,\"num_key_value_heads\":4,\"head_dim\":256,\"rms_norm_eps\":1e-6,"
+     "\"plm_norms\":4,\"plm_qk_norm\":\"head\",\"query_pre_attn_scalar\":256,"
+     "\"sliding_window\":4096,\"sliding_window_pattern\":6,\"rope_theta\":1000000,"
+     "\"rope_local_base_freq\":10000,\"max_position_embeddings\":131072}"},
+    {"gemma4|gemma4_text",
+     "{\"plm_embed_sqrt\":true,\"tie_word_embeddings\":true,\"plm_attn_scale_one\":true,"
+     "\"hidden_activation\":\"gelu_pytorch_tanh\",\"rms_norm_eps\":1e-6,\"plm_norms\":4,"
+     "\"plm_norms_moe\":7,\"plm_qk_norm\":\"head\",\"plm_router\":\"softmax\",\"plm_renorm\":true,"
+     "\"sliding_window\":512,\"sliding_window_pattern\":6,\"rope_theta\":1000000,"
+     "\"rope_local_base_freq\":10000,\"plm_dense_and_moe\":true,\"max_position_embeddings\":131072}"},
+    {"phi3|phi4", "{\"plm_window_all\":true,\"rms_norm_eps\":1e-5}"},
+    {"phi",
+     "{\"plm_norm\":\"layer\",\"plm_norms\":1,\"plm_parallel\":true,\"plm_all_bias\":true,"
+     "\"plm_head_bias\":true,\"plm_plain_mlp\":true,\"partial_rotary_factor\":0.5,"
+     "\"hidden_act\":\"gelu_new\",\"layer_norm_eps\":1e-5}"},
+    {"gpt2",
+     "{\"plm_norm\":\"layer\",\"tie_word_embeddings\":true,\"plm_no_rope\":true,"
+     "\"plm_pos_embed\":true,\"plm_all_bias\":true,\"plm_plain_mlp\":true,"
+     "\"activation_function\":\"gelu_new\",\"layer_norm_epsilon\":1e-5}"},
+    {"gpt_bigcode",
+     "{\"plm_norm\":\"layer\",\"tie_word_embeddings\":true,\"plm_no_rope\":true,"
+     "\"plm_pos_embed\":true,\"plm_all_bias\":true,\"plm_plain_mlp\":true,\"multi_query\":true,"
+     "\"activation_function\":\"gelu_pytorch_tanh\",\"layer_norm_epsilon\":1e-5}"},
+    {"gptj",
+     "{\"plm_norm\":\"layer\",\"plm_norms\":1,\"plm_parallel\":true,\"plm_mlp_bias\":true,"
+     "\"plm_head_bias\":true,\"plm_plain_mlp\":true,\"rotary_dim\":64,\"plm_interleaved\":true,"
+     "\"activation_function\":\"gelu_new\",\"layer_norm_epsilon\":1e-5}"},
+    {"gpt_neox",
+     "{\"plm_norm\":\"layer\",\"plm_all_bias\":true,\"plm_plain_mlp\":true,\"rotary_pct\":0.25,"
+     "\"use_parallel_residual\":true,\"hidden_act\":\"gelu\",\"layer_norm_eps\":1e-5}"},
+    {"falcon|RefinedWeb|RefinedWebModel",
+     "{\"plm_norm\":\"layer\",\"tie_word_embeddings\":true,\"plm_plain_mlp\":true,"
+     "\"plm_falcon\":true,\"activation\":\"gelu\",\"multi_query\":true,\"parallel_attn\":true,"
+     "\"layer_norm_epsilon\":1e-5,\"max_position_embeddings\":2048}"},
+    {"bloom",
+     "{\"plm_norm\":\"layer\",\"tie_word_embeddings\":true,\"plm_plain_mlp\":true,"
+     "\"plm_all_bias\":true,\"plm_no_rope\":true,\"plm_alibi\":true,\"plm_embed_norm\":true,"
+     "\"plm_act\":\"gelu_pytorch_tanh\",\"layer_norm_epsilon\":1e-5,\"seq_length\":2048}"},
+    {"starcoder2",
+     "{\"plm_norm\":\"layer\",\"tie_word_embeddings\":true,\"plm_plain_mlp\":true,"
+     "\"use_bias\":true,\"hidden_act\":\"gelu_pytorch_tanh\",\"norm_epsilon\":1e-5,"
+     "\"plm_window_all\":true}"},
+    {"cohere",
+     "{\"plm_norm\":\"layer_nobias\",\"plm_norms\":1,\"plm_parallel\":true,"
+     "\"tie_word_embeddings\":true,\"plm_interleaved\":true,\"logit_scale\":0.0625,"
+     "\"layer_norm_eps\":1e-5}"},
+    {"cohere2",
+     "{\"plm_norm\":\"layer_nobias\",\"plm_norms\":1,\"plm_parallel\":true,"
+     "\"tie_word_embeddings\":true,\"plm_interleaved\":true,\"logit_scale\":0.0625,"
+     "\"sliding_window_pattern\":4,\"plm_nope_full\":true,\"head_dim\":128,"
+     "\"layer_norm_eps\":1e-5}"},
+    {"olmo2", "{\"plm_qk_norm\":\"full\",\"rms_norm_eps\":1e-5}"},
+    {"olmo3", "{\"plm_qk_norm\":\"full\",\"rms_norm_eps\":1e-5,\"sliding_window_pattern\":4}"},
+    {"olmoe",
+     "{\"plm_qk_norm\":\"full\",\"plm_router\":\"softmax\",\"norm_topk_prob\":false,"
+     "\"rms_norm_eps\":1e-5}"},
+    {"granite", "{\"rms_norm_eps\":1e-6}"},
+    {"granitemoe|granitemoeshared", "{\"plm_router\":\"softmax_topk\",\"rms_norm_eps\":1e-6}"},
+    {"stablelm",
+     "{\"plm_norm\":\"layer\",\"partial_rotary_factor\":0.25,\"layer_norm_eps\":1e-5}"},
+    {"internlm2", "{\"rms_norm_eps\":1e-6,\"bias\":false}"},
+    {"nemotron",
+     "{\"plm_norm\":\"layer\",\"plm_norm_offset\":true,\"plm_plain_mlp\":true,"
+     "\"hidden_act\":\"relu2\",\"partial_rotary_factor\":0.5,\"norm_eps\":1e-5}"},
+    {"arcee", "{\"plm_plain_mlp\":true,\"hidden_act\":\"relu2\",\"rms_norm_eps\":1e-5}"},
+    {"deepseek", "{\"plm_router\":\"softmax\",\"norm_topk_prob\":false,\"rms_norm_eps\":1e-6}"},
+    {"deepseek_v2",
+     "{\"plm_router\":\"softmax\",\"norm_topk_prob\":false,\"plm_interleaved\":true,"
+     "\"rms_norm_eps\":1e-6}"},
+    {"deepseek_v3|deepseek_v32|kimi_k2|glm4_moe_lite|glm_moe_dsa|kimi_k25",
+     "{\"plm_router\":\"sigmoid\",\"plm_router_bias\":true,\"norm_topk_prob\":true,"
+     "\"plm_interleaved\":true,\"rms_norm_eps\":1e-6}"},
+    {"deepseek_v4",
+     "{\"plm_router_bias\":true,\"norm_topk_prob\":true,\"plm_interleaved\":true,"
+     "\"scoring_func\":\"sqrtsoftplus\",\"rms_norm_eps\":1e-6,\"qk_rope_head_dim\":64,"
+     "\"sliding_window\":128,\"rope_theta\":10000,\"compress_rope_theta\":160000}"},
+    {"kimi_linear",
+     "{\"plm_router\":\"sigmoid\",\"plm_router_bias\":true,\"plm_interleaved\":true,"
+     "\"moe_renormalize\":true,\"rms_norm_eps\":1e-5,\"plm_kda\":true}"},
+    {"gpt_oss",
+     "{\"plm_sinks\":true,\"plm_router\":\"softmax_topk\",\"plm_router_linear_bias\":true,"
+     "\"plm_expert_bias\":true,\"plm_act\":\"swiglu_oai\",\"swiglu_limit\":7.0,"
+     "\"swiglu_alpha\":1.702,\"attention_bias\":true,\"head_dim\":64,\"plm_pattern\":2,"
+     "\"sliding_window\":128,\"rope_theta\":150000,\"rms_norm_eps\":1e-5}"},
+    {"glm",
+     "{\"plm_bias_qkv_only\":true,\"plm_interleaved\":true,\"partial_rotary_factor\":0.5,"
+     "\"head_dim\":128,\"rms_norm_eps\":1.5625e-07}"},
+    {"glm4",
+     "{\"plm_bias_qkv_only\":true,\"plm_interleaved\":true,\"partial_rotary_factor\":0.5,"
+     "\"head_dim\":128,\"plm_norms\":4,\"rms_norm_eps\":1.5625e-07}"},
+    {"glm4_moe",
+     "{\"plm_bias_qkv_only\":true,\"partial_rotary_factor\":0.5,\"plm_router\":\"sigmoid\","
+     "\"plm_router_bias\":true,\"norm_topk_prob\":true,\"use_qk_norm\":false,"
+     "\"plm_qk_flag\":\"head\",\"rms_norm_eps\":1e-5}"},
+    {"minimax_m2",
+     "{\"plm_qk_flag\":\"full\",\"use_qk_norm\":true,\"plm_router\":\"sigmoid\","
+     "\"plm_router_bias\":true,\"plm_renorm\":true,\"rms_norm_eps\":1e-6}"},
+    {"dots1",
+     "{\"plm_qk_norm\":\"head\",\"plm_router\":\"sigmoid\",\"plm_router_bias\":true,"
+     "\"norm_topk_prob\":false,\"use_sliding_window\":false,\"rms_norm_eps\":1e-6}"},
+    {"hunyuan_v1_moe|hunyuan",
+     "{\"plm_qk_norm\":\"head\",\"plm_qk_after_rope\":true,\"plm_router\":\"softmax\","
+     "\"plm_renorm\":true,\"rms_norm_eps\":1e-5}"},
+    {"hunyuan_v1_dense",
+     "{\"plm_qk_norm\":\"head\",\"plm_qk_after_rope\":true,\"rms_norm_eps\":1e-5}"},
+    {"seed_oss",
+     "{\"plm_bias_qkv_only\":true,\"attention_bias\":true,\"rms_norm_eps\":1e-6,"
+     "\"head_dim\":128}"},
+    {"smollm3",
+     "{\"tie_word_embeddings\":true,\"use_sliding_window\":false,\"no_rope_layer_interval\":4,"
+     "\"rms_norm_eps\":1e-6}"},
+    {"exaone4",
+     "{\"plm_qk_norm\":\"head\",\"plm_nope_full\":true,\"rms_norm_eps\":1e-5}"},
+    {"ernie4_5",
+     "{\"tie_word_embeddings\":true,\"plm_interleaved\":true,\"rms_norm_eps\":1e-5}"},
+    {"ernie4_5_moe",
+     "{\"tie_word_embeddings\":true,\"plm_interleaved\":true,\"plm_router\":\"softmax\","
+     "\"plm_router_bias\":true,\"plm_renorm\":true,\"rms_norm_eps\":1e-5}"},
+    {"llama4|llama4_text",
+     "{\"plm_interleaved\":true,\"plm_router\":\"sigmoid\",\"no_rope_layer_interval\":4,"
+     "\"interleave_moe_layer_step\":1,\"attention_chunk_size\":8192,\"plm_qk_flag\":\"l2\","
+     "\"use_qk_norm\":true,\"plm_qk_after_rope\":true,\"num_experts_per_tok\":1,"
+     "\"plm_llama4\":true,\"rope_theta\":500000,\"head_dim\":128,\"rms_norm_eps\":1e-5}"},
+    {"nemotron_h",
+     "{\"plm_norms\":1,\"plm_no_rope\":true,\"plm_plain_mlp\":true,\"plm_router\":\"sigmoid\","
+     "\"plm_router_bias\":true,\"mlp_hidden_act\":\"relu2\",\"conv_kernel\":4,"
+     "\"norm_topk_prob\":true,\"plm_mamba\":true,\"layer_norm_epsilon\":1e-5}"},
+    {"gemma3n|gemma3n_text", "{\"plm_refuse\":\"alternating updates and per-layer embeddings\"}"},
+    {"minimax|minimax_text_01", "{\"plm_refuse\":\"lightning attention\"}"},
+    {"rwkv|rwkv5|rwkv6|rwkv7", "{\"plm_refuse\":\"RWKV time mixing\"}"},
+    {"mamba|falcon_mamba", "{\"plm_refuse\":\"Mamba-1 selective scan\"}"},
+    {"recurrent_gemma", "{\"plm_refuse\":\"RG-LRU recurrence\"}"},
+    {"jamba", "{\"plm_refuse\":\"Mamba-1 layers\"}"},
+    {"falcon_h1", "{\"plm_refuse\":\"attention and Mamba in one layer\"}"},
+    {"lfm2|lfm2_moe", "{\"plm_refuse\":\"gated short convolutions\"}"},
+    {"longcat_flash", "{\"plm_refuse\":\"two attention blocks a layer and zero experts\"}"},
+    {"opt|mpt|codegen|gpt_neo|persimmon|phimoe|dbrx|jetmoe|bitnet|olmo|bamba|granitemoehybrid|"
+     "mamba2|helium|apertus|flex_olmo|afmoe",
+     "{\"plm_refuse\":\"details of this family\"}"},
+};
+
+static bool names_hold(const char *names, const char *name)
+{
+    size_t n = strlen(name);
+    for (const char *p = names; p != NULL && *p != '\0';) {
+        const char *bar = strchr(p, '|');
+        size_t len = bar != NULL ? (size_t)(bar - p) : strlen(p);
+        if (len == n && memcmp(p, name, n) == 0)
+            return true;
+        p = bar != NULL ? bar + 1 : NULL;
+    }
+    return false;
+}
+
+const char *plm_config_family(const char *type)
+{
+    for (size_t i = 0; i < sizeof family / sizeof *family; i++)
+        if (names_hold(family[i].types, type))
+            return family[i].json;
+    return NULL;
+}
+
+bool plm_config_family_at(size_t i, const char **types, const char **json)
+{
+    if (i >= sizeof family / sizeof *family)
+        return false;
+    *types = family[i].types;
+    *json = family[i].json;
+    return true;
+}
