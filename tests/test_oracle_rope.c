@@ -172,6 +172,26 @@ static void frequencies_yarn_without_ramp(void **state)
                8, 0, NULL, index, want, COUNT(want));
 }
 
+/* Bounds of the ramp outside 0 .. dims - 1 are drawn in. 8 dims, theta 10000: the index of x turns
+** is ln(original / (2 pi x)) / ln 10; here it reaches from -0.3 to 1.99 (so 0 to 2), then from
+** 0.04 to 8.04 (so 0 to 7). */
+static void frequencies_yarn_with_ramp_drawn_in(void **state)
+{
+    (void)state;
+    static const int index[] = {0, 1, 2, 3};
+    rope_case r = {.scaling = PLM_ROPE_YARN,
+                   .theta = 10000,
+                   .factor = 2,
+                   .orig_ctx = 3.141592653589793,
+                   .beta_fast = 1,
+                   .beta_slow = 0.0051};
+    check_freq(&r, 8, 0, NULL, index, (const double[]){1, 0.075, 0.005, 0.0005}, 4);
+    r.orig_ctx = 1.1 * 6.283185307179586;
+    r.beta_slow = 1e-8;
+    check_freq(&r, 8, 0, NULL, index,
+               (const double[]){1, 0.1 * 13 / 14, 0.01 * 12 / 14, 0.001 * 11 / 14}, 4);
+}
+
 /* FL-14: where a model puts g(m) = 1 + 0.1 m ln 40 on cos and sin, lengths grow by it: 1.260804 for
 ** m = 0.707 (DeepSeek-V2-Lite), 1.368888 for m = 1 (V3). The two scales of these models divide to
 ** 1, so there lengths stay; scores then get the square, 1.589626 and 1.873854. */
@@ -294,6 +314,7 @@ int main(void)
         cmocka_unit_test(frequencies_llama3),
         cmocka_unit_test(frequencies_yarn),
         cmocka_unit_test(frequencies_yarn_without_ramp),
+        cmocka_unit_test(frequencies_yarn_with_ramp_drawn_in),
         cmocka_unit_test(yarn_scales_of_cos_and_sin),
         cmocka_unit_test(frequencies_longrope),
         cmocka_unit_test(frequencies_dynamic),
