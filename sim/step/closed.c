@@ -147,6 +147,13 @@ double plm_transfer_s(double bytes, double gbit_s)
     return gbit_s > 0.0 ? 8.0 * bytes / (gbit_s * 1e9) : (double)NAN;
 }
 
+double plm_numa_slowdown(double nodes, double node_bytes_s, double link_bytes_s)
+{
+    if (!(nodes >= 1.0) || !(node_bytes_s > 0.0) || !(link_bytes_s > 0.0))
+        return (double)NAN;
+    return fmax(1.0, (nodes - 1.0) / nodes * node_bytes_s / link_bytes_s);
+}
+
 double plm_spec_expected_tokens(double alpha, double k)
 {
     if (!(alpha >= 0.0) || alpha > 1.0 || !(k >= 0.0))

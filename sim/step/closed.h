@@ -68,6 +68,12 @@ double plm_layer_tp_decode(double single_tok_s, double tp, double layers, double
 /* Seconds to move bytes over a link given in gigabits a second. */
 double plm_transfer_s(double bytes, double gbit_s);
 
+/* Time of a decode step whose threads run on `nodes` NUMA nodes while the weights lie on one, over
+** the time on that node alone: the share (nodes - 1) / nodes crosses the link between sockets, so
+** the ratio is max(1, (nodes - 1) / nodes * node bandwidth / link bandwidth). Above 1 a run is
+** better pinned to the node (llamafile issue 765, llama.cpp issue 1437). */
+double plm_numa_slowdown(double nodes, double node_bytes_s, double link_bytes_s);
+
 /* ---- speculative decoding; Leviathan et al., arXiv 2211.17192 ---- */
 /* Tokens out of one verification of k drafts accepted with probability alpha each, the bonus token
 ** included: (1 - alpha^(k+1)) / (1 - alpha). */
