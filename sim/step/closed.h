@@ -48,7 +48,7 @@ double plm_bandwidth_share(double achieved_bytes_s, double peak_bytes_s);
 typedef struct plm_roofline {
     double tok_s;    /* bandwidth over bytes read a token */
     double fraction; /* measured over that */
-    bool above;      /* > 1: overclock, many tokens a step or a timing error: never calibrate on it */
+    bool above;      /* > 1: overclock, many tokens a step, or mistimed: never calibrate on it */
 } plm_roofline;
 plm_roofline plm_roofline_check(double bytes_per_token, double peak_bytes_s, double measured_tok_s);
 /* Seconds of `tokens` prefill tokens through a fixed cost and a rate, fitted to two points (tokens,
