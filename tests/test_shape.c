@@ -3,6 +3,8 @@
 ** with what the rule makes. */
 #include "tests/support.h"
 
+#include "core/base/file.h"
+#include "core/base/mem.h"
 #include "core/ir/op.h"
 
 /* Values that the cases draw on: x T tokens of 64, heads 4 x 16, KV heads 2. */
@@ -275,11 +277,50 @@ static void test_batch_symbols(void **state)
                 sym[PLM_SYM_C] == INT64_MAX);
 }
 
+/* Appends text with '|' escaped, as a cell of a table holds it. */
+static void put_cell(char *row, size_t room, const char *text)
+{
+    size_t n = strlen(row);
+    for (; *text != '\0' && n + 3 < room; text++) {
+        if (*text == '|')
+            row[n++] = '\\';
+        row[n++] = *text;
+    }
+    row[n] = '\0';
+}
+
+/* docs/ops.md has a row for each op as ops.def now has it; scripts/ops_doc.sh writes it. */
+static void test_doc_is_new(void **state)
+{
+    (void)state;
+    plm_error err = {0};
+    char *doc;
+    size_t bytes, rows = 0;
+    assert_ok(plm_file_read(PLM_ROOT "/docs/ops.md", 1 << 20, &doc, &bytes, &err), err);
+    for (int i = 0; i < PLM_OP_COUNT; i++) {
+        const plm_op_info *op = plm_op_get((plm_op)i);
+        char row[2048];
+        snprintf(row, sizeof row, "| `%s` | `", op->name);
+        put_cell(row, sizeof row, op->inputs);
+        snprintf(row + strlen(row), sizeof row - strlen(row), "` | %d | %s | ", op->n_out,
+                 op->attrs);
+        const char *at = strstr(doc, row);
+        row[0] = '\0';
+        put_cell(row, sizeof row, op->doc);
+        if (at == NULL || strstr(at, row) == NULL || strstr(at, row) > strchr(at, '\n'))
+            fail_msg("docs/ops.md, %s: not as in ops.def; run scripts/ops_doc.sh", op->name);
+    }
+    for (const char *p = doc; (p = strstr(p, "\n| `")) != NULL; p++)
+        rows++;
+    assert_int_equal(rows, PLM_OP_COUNT + PLM_ATTR_KEYS);
+    plm_free(doc);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good), cmocka_unit_test(test_bad), cmocka_unit_test(test_aliases),
-        cmocka_unit_test(test_batch_symbols),
+        cmocka_unit_test(test_batch_symbols), cmocka_unit_test(test_doc_is_new),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
