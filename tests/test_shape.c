@@ -66,8 +66,8 @@ static const char *const good[] = {
     "%0:bf16[C,2,16], %1:bf16[C,2,8] = kv_write(@k, @kc, @v, @vc)",
     "%0:bf16[C,1,24] = kv_write(@lat, @lc)",
     "%0:bf16[C,2,16] = kv_copy(@kc, @pairs)",
-    "%0:bf16[T,4,8] = attention(@x3, @kc, @vc) {heads=4, kv_heads=2, dk=16, dv=8, scale=0.25, "
-    "causal=1}",
+    ("%0:bf16[T,4,8] = attention(@x3, @kc, @vc) "
+     "{heads=4, kv_heads=2, dk=16, dv=8, scale=0.25, causal=1}"),
     "%0:bf16[T,4,8] = attention(@x3, @kc, @vc, @sink) {window=128, softcap=50}",
     "%0:bf16[T,4,8] = attention(@x3, @kc, @vc, _, @sel) {sparse_top_k=128}",
     "%0:bf16[T,4,20] = attention(@q24, @lc) {v_in_k=1, dv=20}",
