@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "core/base/mem.h"
+#include "core/base/json_alloc.h"
 
 /* The value of a key, NULL for absent or null. */
 static const json_t *field(const json_t *obj, const char *key)
@@ -29,18 +29,20 @@ plm_status plm_json_parse(const char *text, size_t n, const char *where, json_t 
                           plm_error *err)
 {
     json_error_t e;
-    uint64_t refused = plm_mem_refused();
+    *out = NULL;
+    if (!plm_json_reserve(n))
+        return plm_fail_memory(err, where);
     *out = json_loadb(text, n, JSON_REJECT_DUPLICATES, &e);
-    if (*out != NULL && plm_mem_refused() == refused)
-        return PLM_OK;
-    /* Where an allocation failed jansson may speak of a bad token, say nothing, or even succeed with
-    ** a character of a text lost. */
-    if (*out != NULL || json_error_code(&e) == json_error_out_of_memory ||
-        plm_mem_refused() != refused) {
+    bool failed = plm_json_reserve_failed();
+    if (failed) { /* whatever came back; see json_alloc.h */
         json_decref(*out);
         *out = NULL;
-        return plm_fail_memory(err, where);
     }
+    plm_json_reserve_drop();
+    if (*out != NULL)
+        return PLM_OK;
+    if (failed || json_error_code(&e) == json_error_out_of_memory)
+        return plm_fail_memory(err, where);
     return plm_fail(err, PLM_E_INVALID, "bad JSON, %s line %d column %d: %s; correct the file",
                     where, e.line, e.column, e.text);
 }

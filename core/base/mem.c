@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/json_alloc.h"
+
 static atomic_uint_fast64_t asked;
 static atomic_uint_fast64_t fail_at;
 static atomic_bool fail_after;
@@ -75,7 +77,7 @@ char *plm_strdup(const char *text)
 
 void plm_mem_init(void)
 {
-    json_set_alloc_funcs(plm_malloc, plm_free);
+    json_set_alloc_funcs(plm_json_alloc, plm_json_free);
 }
 
 void plm_mem_fail_at(uint64_t n, bool all_after)
