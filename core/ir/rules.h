@@ -35,6 +35,8 @@ plm_status plm_node_check(const plm_graph *g, const plm_node *n, plm_error *err)
 ** NULL). out_dtype as in plm_node_end. The error does not name the node. */
 plm_status plm_node_infer(plm_graph *g, plm_node *n, plm_dtype out_dtype,
                           plm_value out[PLM_OUT_MAX], plm_error *err) PLM_MUST_USE;
+/* Attributes of n in the graph, known to its op, each once and in its range. attr.c. */
+plm_status plm_attrs_check(const plm_graph *g, const plm_node *n, plm_error *err) PLM_MUST_USE;
 /* Name and type ('I' or 'F') of an attribute; key < PLM_ATTR_KEYS. */
 const char *plm_attr_name(plm_attr_key key);
 char plm_attr_type(plm_attr_key key);
