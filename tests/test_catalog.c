@@ -119,8 +119,8 @@ static void test_provenance(void **state)
 }
 
 /* peak = SM x clock x rate for 16-bit input at full rate, within 0.3 % (hardware whitepapers: dense
-** FLOP a clock and SM 1024 on 7.0 and 7.5, 2048 on 8.0, 1024 on 8.6, 8.9 and 12.0, 4096 on 9.0, 8192
-** on 10.x). Half rate for float32 accumulation on GeForce and A10G. */
+** FLOP a clock and SM 1024 on 7.0 and 7.5, 2048 on 8.0, 1024 on 8.6, 8.9 and 12.0, 4096 on 9.0,
+** 8192 on 10.x). Half rate for float32 accumulation on GeForce and A10G. */
 static void test_identity(void **state)
 {
     (void)state;

@@ -47,8 +47,8 @@ static void test_units(void **state)
     assert_int_equal(d.memory_basis, PLM_BASIS_DATASHEET);
     assert_close(d.peak_flop_s[PLM_MATH_F4], 0, 0, 0); /* unknown stays unknown */
     /* GB and GiB differ. */
-    assert_ok(load(HEAD ",\"memory\":{\"capacity\":{\"value\":80,\"unit\":\"GB\"," SRC "}}", &d, &e),
-              e);
+    assert_ok(
+        load(HEAD ",\"memory\":{\"capacity\":{\"value\":80,\"unit\":\"GB\"," SRC "}}", &d, &e), e);
     assert_close(d.memory_bytes, 80e9, 0, 0);
 }
 

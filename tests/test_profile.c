@@ -117,7 +117,8 @@ static void test_refusals(void **state)
         {"{\"id\":\"t\",\"ubatch\":1e30}", "ubatch"},
         {"{\"id\":\"t\",\"int8_dot\":1}", "int8_dot"},
         {"{\"id\":\"t\",\"where\":{}}", "where"},
-        {"{\"id\":\"t\",\"where\":[{\"vender\":\"x\",\"set\":{}}]}", "unknown condition \"vender\""},
+        {"{\"id\":\"t\",\"where\":[{\"vender\":\"x\",\"set\":{}}]}",
+         "unknown condition \"vender\""},
         {"{\"id\":\"t\",\"where\":[{\"vendor\":3,\"set\":{}}]}", "vendor"},
         {"{\"id\":\"t\",\"where\":[{\"vendor\":\"amd\"}]}", "set"},
         /* Checked although the clause does not apply here. */

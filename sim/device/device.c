@@ -20,8 +20,9 @@
 #define GIB 1073741824.0
 
 /* ---- units ---- */
-typedef enum dimension { BYTES, BYTES_S, FLOP_S, RATE_S, HERTZ, WATT, SECOND, NUMBER, PER_CLOCK, USD }
-    dimension;
+typedef enum dimension {
+    BYTES, BYTES_S, FLOP_S, RATE_S, HERTZ, WATT, SECOND, NUMBER, PER_CLOCK, USD
+} dimension;
 
 static const struct {
     const char *name;
@@ -138,7 +139,8 @@ static bool same_section(const char *a, const char *b)
 /* "memory.capacity", for errors. */
 static void name_key(const char *section, const char *key, char *out, size_t room)
 {
-    snprintf(out, room, "%s%s%.60s", section != NULL ? section : "", section != NULL ? "." : "", key);
+    snprintf(out, room, "%s%s%.60s", section != NULL ? section : "", section != NULL ? "." : "",
+             key);
 }
 
 /* ---- reading ---- */
@@ -306,8 +308,8 @@ static plm_status read_section(json_t *obj, const char *section, const json_t *s
 /* Fields that follow from others where the record does not state them:
 **   clock: the one behind the peaks, else boost, else base;
 **   vector rate: the fp32 peak (on matrix-only parts 0, unknown);
-**   exp: stated; or rate a clock x cores x clock; or vector rate / 16, which is both the ratio of an
-**     NVIDIA SM (16 ex2 to 256 FLOP a clock) and the cost of a polynomial exp in FMA;
+**   exp: stated; or rate a clock x cores x clock; or vector rate / 16, which is both the ratio of
+**     an NVIDIA SM (16 ex2 to 256 FLOP a clock) and the cost of a polynomial exp in FMA;
 **   GPU share of unified memory on Apple: 2/3 up to 36 GiB of RAM, 3/4 above (iogpu.wired_limit_mb
 **     at its default 0; community measurements), else all of it;
 **   link: PCIe where a card has no other. */
@@ -350,8 +352,9 @@ static plm_status read_record(json_t *root, const char *where, plm_device *out, 
     for (size_t i = 0; i < COUNT(sections); i++) {
         json_t *obj = json_object_get(root, sections[i]);
         if (obj != NULL && !json_is_object(obj))
-            return plm_fail(err, PLM_E_INVALID, "bad value of \"%s\", %s: want an object; correct it",
-                            sections[i], where);
+            return plm_fail(err, PLM_E_INVALID,
+                            "bad value of \"%s\", %s: want an object; correct it", sections[i],
+                            where);
         if (obj != NULL)
             PLM_TRY(read_section(obj, sections[i], sources, where, &d, &s, err));
     }

@@ -24,8 +24,8 @@ static const struct {
 };
 
 /* Dense FLOP a clock of one core with 16-bit input (tensor units at full rate, else packed vector),
-** and fp32 vector FLOP. NVIDIA: hardware whitepapers, as collected in the identity peak = SM x clock
-** x rate. AMD: CDNA and RDNA instruction rates. The first prefix that matches the target applies. */
+** and fp32 vector FLOP. NVIDIA: hardware whitepapers, as collected in the identity peak = SM x
+** clock x rate. AMD: CDNA and RDNA instruction rates. The first prefix of the target applies. */
 static const struct {
     const char *target;
     double half, single;
@@ -148,10 +148,11 @@ static plm_status check_order(const plm_device *d, plm_error *err)
     for (size_t i = 0; i < COUNT(order); i++) {
         double wide = d->peak_flop_s[order[i][0]], narrow = d->peak_flop_s[order[i][1]];
         if (wide > 0 && narrow > 0 && narrow < 0.99 * wide)
-            return plm_fail(err, PLM_E_INVALID,
-                            "impossible peaks, device %s: %s is below %s; check for a sparse figure "
-                            "or a swapped one",
-                            d->id, math_names[order[i][1]], math_names[order[i][0]]);
+            return plm_fail(
+                err, PLM_E_INVALID,
+                "impossible peaks, device %s: %s is below %s; check for a sparse figure "
+                "or a swapped one",
+                d->id, math_names[order[i][1]], math_names[order[i][0]]);
     }
     return PLM_OK;
 }

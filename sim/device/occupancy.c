@@ -2,8 +2,8 @@
 **
 ** NVIDIA: limits and rounding of cuda_occupancy.h, CUDA 13.0, with the largest shared-memory
 ** carve-out and one barrier a block. AMD: LLVM 19 (AMDGPUBaseInfo) register and LDS rules, whose
-** answers for compiled kernels are the test vectors. Hardware terms: a wave is a warp; a workgroup a
-** block; an AMD SIMD a quarter of a CDNA CU or of an RDNA work-group processor (WGP, two CUs).
+** answers for compiled kernels are the test vectors. Hardware terms: a wave is a warp; a workgroup
+** a block; an AMD SIMD a quarter of a CDNA CU or of an RDNA work-group processor (WGP, two CUs).
 */
 #include <limits.h>
 #include <string.h>
@@ -47,9 +47,10 @@ static const struct {
     int32_t shared_kib, granule, reserved; /* bytes set aside by the driver for each block */
     int32_t barriers_per_block_slot;
 } nvidia[] = {
-    {70, 64, 32, 96, 256, 0, 2},     {75, 32, 16, 64, 256, 0, 2},    {80, 64, 32, 164, 128, 1024, 2},
-    {86, 48, 16, 100, 128, 1024, 1}, {87, 48, 16, 164, 128, 1024, 1}, {89, 48, 24, 100, 128, 1024, 1},
-    {90, 64, 32, 228, 128, 1024, 2}, {100, 64, 32, 228, 128, 1024, 2},
+    {70, 64, 32, 96, 256, 0, 2},      {75, 32, 16, 64, 256, 0, 2},
+    {80, 64, 32, 164, 128, 1024, 2},  {86, 48, 16, 100, 128, 1024, 1},
+    {87, 48, 16, 164, 128, 1024, 1},  {89, 48, 24, 100, 128, 1024, 1},
+    {90, 64, 32, 228, 128, 1024, 2},  {100, 64, 32, 228, 128, 1024, 2},
     {103, 64, 32, 228, 128, 1024, 2}, {110, 48, 24, 228, 128, 1024, 1},
     {120, 48, 24, 100, 128, 1024, 1}, {121, 48, 24, 100, 128, 1024, 1},
 };
@@ -104,7 +105,8 @@ plm_status plm_occupancy_nvidia(int32_t cc, int64_t threads, int64_t regs, int64
 /* file: vector registers of a lane and SIMD at that wave size; granule: their allocation unit.
 ** sgpr_extra: scalar registers a kernel has beside its own (VCC, flat scratch, XNACK); the compiler
 ** gives gfx90a kernels none that show up in its occupancy, gfx942 ones six.
-** CDNA4's LDS granule is unpublished; 512 bytes, as before it, reproduces AMD's own 32 KiB example. */
+** CDNA4's LDS granule is unpublished; 512 bytes, as before it, reproduces a published 32 KiB one.
+ */
 static const struct {
     const char *target; /* prefix; the first that matches applies */
     int32_t file32, granule32, file64, granule64;
@@ -130,8 +132,8 @@ enum {
 };
 
 /* Blocks and waves are those of a CU (CDNA) or of a WGP (RDNA); the limits are waves of a SIMD:
-** warps = waves a SIMD x SIMDs, blocks = whole workgroups among them. wave 0 = the usual size, 64 on
-** CDNA and 32 on RDNA. agpr counts accumulation registers of the CDNA unified file. */
+** warps = waves a SIMD x SIMDs, blocks = whole workgroups among them. wave 0 = the usual size, 64
+** on CDNA and 32 on RDNA. agpr counts accumulation registers of the CDNA unified file. */
 plm_status plm_occupancy_amd(const char *target, int32_t wave, int64_t threads, int64_t vgpr,
                              int64_t agpr, int64_t sgpr, int64_t lds_bytes, plm_occupancy *out,
                              plm_error *err)
@@ -190,15 +192,16 @@ plm_status plm_occupancy_device(const plm_device *d, int64_t threads, int64_t re
         return plm_occupancy_amd(d->target, 0, threads, regs, 0, 0, smem_bytes, out, err);
     int32_t cc = 0;
     bool digits = strncmp(d->target, "sm_", 3) == 0;
-    for (const char *p = d->target + (digits ? 3 : 0); digits && *p >= '0' && *p <= '9' && cc < 1000;
-         p++)
+    for (const char *p = d->target + (digits ? 3 : 0);
+         digits && *p >= '0' && *p <= '9' && cc < 1000; p++)
         cc = cc * 10 + (*p - '0');
     if (cc > 0)
         return plm_occupancy_nvidia(cc, threads, regs, smem_bytes, out, err);
-    return plm_fail(err, PLM_E_UNSUPPORTED,
-                    "occupancy, device %s: its target \"%s\" has no known limits; name an NVIDIA or "
-                    "AMD GPU",
-                    d->id, d->target);
+    return plm_fail(
+        err, PLM_E_UNSUPPORTED,
+        "occupancy, device %s: its target \"%s\" has no known limits; name an NVIDIA or "
+        "AMD GPU",
+        d->id, d->target);
 }
 
 /* Little's law: bytes a clock and SM x latency in clocks. Volkov, EECS-2016-143. */

@@ -1,7 +1,7 @@
 /* price.c - prices observed at venues, from catalog/prices.csv, and cost a token.
 **
-** The table has a header line; columns are found by name: device_id, venue, term, usd_per_hour, date,
-** source. Rows without usd_per_hour are purchases and take no part here. */
+** The table has a header line; columns are found by name: device_id, venue, term, usd_per_hour,
+** date, source. Rows without usd_per_hour are purchases and take no part here. */
 #include "sim/market/price.h"
 
 #include <math.h>
@@ -121,8 +121,9 @@ static plm_status read_header(const cell *cells, size_t count, size_t at[COLUMNS
 {
     for (size_t c = 0; c < COLUMNS; c++) {
         at[c] = 0;
-        while (at[c] < count && (cells[at[c]].bytes != strlen(column_names[c]) ||
-                                 memcmp(cells[at[c]].text, column_names[c], cells[at[c]].bytes) != 0))
+        while (at[c] < count &&
+               (cells[at[c]].bytes != strlen(column_names[c]) ||
+                memcmp(cells[at[c]].text, column_names[c], cells[at[c]].bytes) != 0))
             at[c]++;
         if (at[c] == count)
             return plm_fail(err, PLM_E_INVALID,
@@ -194,8 +195,10 @@ static void summarise(row *rows, size_t n, plm_price *out)
         memcpy(out->source, only.source, sizeof out->source);
     } else {
         snprintf(out->venue, sizeof out->venue, "median of %zu venues", kept);
-        snprintf(out->source, sizeof out->source, "catalog/prices.csv: median of %zu venues, %.4g to "
-                 "%.4g USD/h, newest %s", kept, out->low, out->high, out->date);
+        snprintf(out->source, sizeof out->source,
+                 "catalog/prices.csv: median of %zu venues, %.4g to "
+                 "%.4g USD/h, newest %s",
+                 kept, out->low, out->high, out->date);
     }
 }
 
