@@ -31,7 +31,8 @@ struct plm_gguf {
     uint64_t n_pairs, n_tensors;
     uint64_t *pair; /* offset of each pair's record, in order of key */
     plm_tensor *tensor;
-    char *names; /* NUL-terminated, end to end */
+    uint64_t *by_name; /* indices of the tensors in order of name */
+    char *names;       /* NUL-terminated, end to end */
 };
 
 typedef struct cursor {
@@ -325,14 +326,14 @@ static plm_status measure_names(cursor c, uint64_t count, size_t *bytes)
 
 static plm_status check_unique_names(plm_gguf *g, const cursor *c)
 {
-    uint64_t *order = plm_malloc((size_t)g->n_tensors * sizeof *order);
-    if (order == NULL)
+    g->by_name = plm_malloc((size_t)g->n_tensors * sizeof *g->by_name);
+    if (g->by_name == NULL)
         return plm_fail_memory(c->err, "GGUF tensor names");
     for (uint64_t i = 0; i < g->n_tensors; i++)
-        order[i] = i;
-    bool twice = sort_finds_equal(g, compare_tensors, order, (size_t)g->n_tensors);
-    plm_free(order);
-    return twice ? reject(c, "dup_tensor", "a tensor's name occurs twice") : PLM_OK;
+        g->by_name[i] = i;
+    if (sort_finds_equal(g, compare_tensors, g->by_name, (size_t)g->n_tensors))
+        return reject(c, "dup_tensor", "a tensor's name occurs twice");
+    return PLM_OK;
 }
 
 static plm_status check_ranges(const plm_gguf *g, const cursor *c, uint64_t file_bytes)
@@ -424,6 +425,7 @@ void plm_gguf_close(plm_gguf *g)
         return;
     plm_free(g->pair);
     plm_free(g->tensor);
+    plm_free(g->by_name);
     plm_free(g->names);
     plm_free(g);
 }
@@ -436,6 +438,23 @@ size_t plm_gguf_tensor_count(const plm_gguf *g)
 const plm_tensor *plm_gguf_tensor(const plm_gguf *g, size_t i)
 {
     return i < g->n_tensors ? &g->tensor[i] : NULL;
+}
+
+const plm_tensor *plm_gguf_find(const plm_gguf *g, const char *name)
+{
+    size_t lo = 0, hi = (size_t)g->n_tensors;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        const plm_tensor *t = &g->tensor[g->by_name[mid]];
+        int order = strcmp(name, t->name);
+        if (order == 0)
+            return t;
+        if (order < 0)
+            hi = mid;
+        else
+            lo = mid + 1;
+    }
+    return NULL;
 }
 
 /* ---- reading metadata ---- */

@@ -37,6 +37,8 @@ plm_status plm_gguf_open(const unsigned char *data, size_t bytes, uint64_t file_
 void plm_gguf_close(plm_gguf *g);
 size_t plm_gguf_tensor_count(const plm_gguf *g);
 const plm_tensor *plm_gguf_tensor(const plm_gguf *g, size_t i);
+/* The tensor of a name, NULL if there is none. */
+const plm_tensor *plm_gguf_find(const plm_gguf *g, const char *name);
 /* Metadata by key. false: absent or of another type. Text is borrowed and not NUL-terminated. */
 bool plm_gguf_int(const plm_gguf *g, const char *key, int64_t *out);
 bool plm_gguf_real(const plm_gguf *g, const char *key, double *out);
@@ -48,6 +50,9 @@ size_t plm_gguf_array_len(const plm_gguf *g, const char *key);
 /* Arch record of the file; head_count 0 and the like are "zero_divisor" rejects. */
 plm_status plm_model_from_gguf(const plm_gguf *g, const char *where, plm_arch *out, plm_error *err)
     PLM_MUST_USE;
+/* The same of a split file: n parts, the first holds the metadata; plm_split_check is applied. */
+plm_status plm_model_from_gguf_parts(const plm_gguf *const *parts, size_t n, const char *where,
+                                     plm_arch *out, plm_error *err) PLM_MUST_USE;
 
 typedef struct plm_safetensors plm_safetensors;
 /* Reasons: header_small, header_large, header_start, header_utf8, header_json, dup_key, dtype,
