@@ -161,16 +161,18 @@ typedef struct match {
     uint32_t n;
 } match;
 
-/* Producer of the k-th distinct source among the inputs of n whose op fits, PLM_NONE if there is
-** none: the first not yet taken by the match. */
-static plm_node_id find_producer(const plm_graph *g, const plm_node *n, int want, const match *m)
+/* Node whose output 0 is an input of n and that fits the step: in no group, not yet in the match, and
+** with n as its one reader unless the step is shared. The first such, PLM_NONE if there is none. */
+static plm_node_id find_producer(const plm_graph *g, const plm_node *n, const step *want,
+                                 const plm_fuse_uses *u, const match *m)
 {
     for (uint32_t j = 0; j < n->n_in; j++) {
         plm_value_id v = plm_fuse_source(g, n->in[j]);
         if (v == PLM_NONE || g->values[v].producer == PLM_NONE)
             continue;
         plm_node_id p = g->values[v].producer;
-        bool taken = g->nodes[p].group != 0 || !matches(want, g->nodes[p].op);
+        bool taken = g->nodes[p].group != 0 || !matches(want->op, g->nodes[p].op) ||
+                     (!want->shared && u->count[v] != 1);
         for (uint32_t i = 0; i < m->n && !taken; i++)
             taken = m->node[i] == p;
         if (!taken && g->nodes[p].out[0] == v)
@@ -214,16 +216,6 @@ static bool placeable(const plm_graph *g, const match *m, const plm_fuse_uses *u
     return at_first || at_last;
 }
 
-/* Every output that the pattern does not let others read has one reader, the next step. */
-static bool private_inside(const plm_graph *g, const pattern *p, const match *m,
-                           const plm_fuse_uses *u)
-{
-    for (uint32_t i = 0; i + 1 < p->n_steps; i++)
-        if (!p->steps[i].shared && u->count[g->nodes[m->node[i]].out[0]] != 1)
-            return false;
-    return true;
-}
-
 /* Matches p with its last step at node `at`; m gets the nodes in the order of the steps. */
 static bool match_at(const plm_graph *g, const pattern *p, plm_node_id at, const plm_fuse_uses *u,
                      match *m)
@@ -240,7 +232,7 @@ static bool match_at(const plm_graph *g, const pattern *p, plm_node_id at, const
             int8_t prev = p->steps[i].prev[j];
             if (prev < 0)
                 continue;
-            plm_node_id q = find_producer(g, &g->nodes[found[i]], p->steps[prev].op, m);
+            plm_node_id q = find_producer(g, &g->nodes[found[i]], &p->steps[prev], u, m);
             if (q == PLM_NONE)
                 return false;
             found[prev] = q;
@@ -248,7 +240,7 @@ static bool match_at(const plm_graph *g, const pattern *p, plm_node_id at, const
         }
     for (uint32_t i = 0; i <= last; i++)
         m->node[i] = found[i];
-    return private_inside(g, p, m, u) && placeable(g, m, u);
+    return placeable(g, m, u);
 }
 
 /* Puts further producers of the first step's kind before a chain while they have one reader. */
@@ -256,8 +248,8 @@ static void extend_chain(const plm_graph *g, const pattern *p, const plm_fuse_us
 {
     plm_node_id head = m->node[0];
     while (m->n < CHAIN_MAX) {
-        plm_node_id q = find_producer(g, &g->nodes[head], p->steps[0].op, m);
-        if (q == PLM_NONE || u->count[g->nodes[q].out[0]] != 1)
+        plm_node_id q = find_producer(g, &g->nodes[head], &p->steps[0], u, m);
+        if (q == PLM_NONE)
             return;
         m->node[m->n++] = q;
         if (!placeable(g, m, u)) {
