@@ -38,6 +38,9 @@ double plm_nvls_all_reduce_s(double n, double bytes, double alpha, double bw)
 {
     return n <= 1 ? 0.0 : NVLS_HOPS * alpha + (n + 1.0) / n * bytes / bw;
 }
+/* Wire rate of in-switch reduction over that of rings, measured at large sizes (hw_facts e.4): 8 H100
+** 286 of 361 GB/s, 4 H100 299 of 340, 8 B200 544 of 673. */
+#define NVLS_SHARE 0.81
 
 /* ---- topology ---- */
 
@@ -80,7 +83,7 @@ static double all_reduce_in_node(const plm_machine *m, double n, double bytes)
     if (bytes <= m->prof.link_one_shot_bytes * TWO_SHOT_REACH)
         best = fmin(best, plm_two_shot_s(n, bytes, alpha, bw));
     if (m->nvls && n > 2)
-        best = fmin(best, plm_nvls_all_reduce_s(n, bytes, alpha, bw));
+        best = fmin(best, plm_nvls_all_reduce_s(n, bytes, alpha, bw * NVLS_SHARE));
     return best;
 }
 
