@@ -12,6 +12,7 @@ static const char prelude[] =
     "dim %0 = mul T 4\n"
     "dim %1 = mul T 8\n"
     "dim %2 = ceildiv T 2\n"
+    "dim %3 = mul T 2\n"
     "input @ids:i32[T]\ninput @pos:i32[T]\ninput @rows:i32[R]\ninput @lora:i32[T]\n"
     "input @x:bf16[T,64]\ninput @y:bf16[T,64]\ninput @x3:bf16[T,4,16]\ninput @one:f32[T,1]\n"
     "input @flat:bf16[%0,16]\ninput @r3:bf16[R,4,16]\ninput @scalar:f32[]\n"
@@ -74,8 +75,8 @@ static const char *const good[] = {
     "%0:i32[T,128] = index(@qi, @ic, @g) {heads=4, dk=16, top_k=128}",
     "%0:bf16[T,64], %1:f32[S,8,64] = kv_pool(@x, @y, @pool) {ratio=8}",
     "%0:f32[T,2], %1:i32[T,2] = gate(@logits, @n8) {fn=sigmoid, experts=8, top_k=2, renorm=1}",
-    "%0:bf16[E,64], %1:i32[9], %2:i32[E] = moe_sort(@x, @tid) {experts=8, top_k=2}",
-    "%0:bf16[E,64], %1:i32[5], %2:i32[E] = moe_sort(@x, @tid) {experts=8, local_experts=4}",
+    "%0:bf16[%3,64], %1:i32[9], %2:i32[%3] = moe_sort(@x, @tid) {experts=8, top_k=2}",
+    "%0:bf16[T,64], %1:i32[5], %2:i32[T] = moe_sort(@x, @tid) {experts=8, local_experts=4}",
     "%0:bf16[T,64] = moe_combine(@xe, @perm, @tw)",
     "%0:bf16[T,64], %1:f32[S,64,3] = conv_causal(@x, @taps, @tail, @n64) {fn=silu}",
     "%0:bf16[T,4,8], %1:f32[S,4,16,8] = gated_delta(@hk, @hk, @hv, @g, @g, @ds) {scale=0.25}",

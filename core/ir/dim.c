@@ -185,6 +185,12 @@ plm_dim plm_dim_make(plm_dims *p, plm_dim_op op, plm_dim a, plm_dim b)
     /* (x op c) op d = x op (c op d), so that T*8*16 and T*128 are one expression. For ceil the inner
     ** operator is a product of divisors: ceil(ceil(x/c)/d) = ceil(x/(c*d)). */
     const plm_dim_node *n = &p->items[a];
+    /* ceil(x c / d) with d a divisor of c is x (c / d): a gathered dim scattered again is itself. */
+    if (cb && op == PLM_DIM_CEILDIV && n->op == PLM_DIM_MUL && is_const(p, n->b, &va) &&
+        va % vb == 0) {
+        plm_dim x = n->a, c = plm_dim_const(p, va / vb);
+        return c == PLM_DIM_NONE ? c : plm_dim_make(p, PLM_DIM_MUL, x, c);
+    }
     if (cb && n->op == op && is_const(p, n->b, &va)) {
         plm_dim x = n->a;
         if (!fold(op == PLM_DIM_CEILDIV ? PLM_DIM_MUL : op, va, vb, &v))

@@ -239,7 +239,22 @@ plm_status plm_shape_gate(plm_graph *g, const plm_node *n, plm_value *out, plm_e
     return plm_bind_result(&b, g, n, "TK #TK", out, err);
 }
 
-/* The rank's experts are local_experts of them, all when it is not said. */
+/* E of a rank: T top_k local / experts. */
+static plm_status share_of_pairs(plm_graph *g, plm_bind *b, int64_t local, int64_t experts,
+                                 plm_error *err)
+{
+    int64_t top_k = plm_dim_value(&g->dims, b->dim['K']), k;
+    if (top_k < 0 || !plm_mul_i64(top_k, local == experts ? 1 : local, &k))
+        return plm_fail(err, PLM_E_INVALID, "input 1: top_k must be a constant");
+    plm_dim pairs = plm_dim_make(&g->dims, PLM_DIM_MUL, b->dim['T'], plm_dim_const(&g->dims, k));
+    b->dim['E'] = local == experts ? pairs
+                                   : plm_dim_make(&g->dims, PLM_DIM_CEILDIV, pairs,
+                                                  plm_dim_const(&g->dims, experts));
+    return plm_shape_dim(g, b->dim['E'], err);
+}
+
+/* The rank's experts are local_experts of them, all when it is not said: its rows are that share of
+** the T top_k pairs, rounded up. With all of them and T tokens that is the symbol E's value. */
 plm_status plm_shape_moe_sort(plm_graph *g, const plm_node *n, plm_value *out, plm_error *err)
 {
     plm_bind b;
@@ -253,8 +268,7 @@ plm_status plm_shape_moe_sort(plm_graph *g, const plm_node *n, plm_value *out, p
         return plm_fail(err, PLM_E_INVALID, "local_experts, %lld: must be 1 to %lld",
                         (long long)local, (long long)experts);
     PLM_TRY(plm_bind_const(&b, g, 'Y', local + 1, err));
-    b.dim['E'] = plm_dim_sym(&g->dims, PLM_SYM_E);
-    PLM_TRY(plm_shape_dim(g, b.dim['E'], err));
+    PLM_TRY(share_of_pairs(g, &b, local, experts, err));
     return plm_bind_result(&b, g, n, "Eh #Y #E", out, err);
 }
 

@@ -126,7 +126,7 @@ typedef struct plm_arch {
     char file_quant[32];                /* recipe name: "fp8_block", "mxfp4", "awq4", "q4_k_m"; "" */
     /* facts for cross-checks, 0 = not given */
     int64_t params_published, active_published;
-    /* extra parameters the layers above do not carry (engrams, vision projector), 0 */
+    /* parameters beside the layers (engram tables kept on the host), not in the total, 0 */
     int64_t params_extra;
 } plm_arch;
 
