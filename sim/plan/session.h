@@ -18,7 +18,8 @@ plm_status plm_session_machine(plm_session *s, const char *device, const char *e
                                const plm_machine **out, plm_error *err) PLM_MUST_USE;
 plm_status plm_session_params(plm_session *s, const plm_arch *a, const plm_params **out,
                               plm_error *err) PLM_MUST_USE;
-/* Cost program of a rank; cached by (arch, build, fuse mask). */
+/* Cost program of a rank; cached by (arch, build, fuse mask). It lives until the session's next answer
+** (plm_predict, plm_explain, plm_plan_search), which may drop programs not used for long. */
 plm_status plm_session_program(plm_session *s, const plm_arch *a, const plm_build *b,
                                const plm_profile *p, const plm_program **out, plm_error *err)
     PLM_MUST_USE;

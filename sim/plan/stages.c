@@ -5,7 +5,7 @@
 
 #include "core/base/mem.h"
 #include "sim/plan/queue.h"
-#include "sim/plan/steady.h"
+#include "sim/plan/config.h"
 
 /* Engines whose usual way over several devices is a split by layers, through which one stream passes
 ** with no overlap. Source: llama.cpp --split-mode layer (default); truth rows "layer". */
@@ -43,13 +43,16 @@ static void add_step(plm_step *sum, const plm_step *s)
             sum->bound = (plm_bound)i;
 }
 
-double plm_stages_time(const plm_stages *s, const plm_batch *b, plm_step *out)
+double plm_stages_time(const plm_stages *s, const plm_batch *b, plm_step *out, double *slowest_s)
 {
     plm_step sum, one;
     double slowest = 0;
     if (s->n_stage == 1) {
-        plm_step_time(s->program[0], s->first, b, out != NULL ? out : &sum);
-        return out != NULL ? out->time_s : sum.time_s;
+        plm_step *to = out != NULL ? out : &sum;
+        plm_step_time(s->program[0], s->first, b, to);
+        if (slowest_s != NULL)
+            *slowest_s = to->time_s;
+        return to->time_s;
     }
     memset(&sum, 0, sizeof sum);
     for (int32_t i = 0; i < s->n_stage; i++) {
@@ -59,6 +62,8 @@ double plm_stages_time(const plm_stages *s, const plm_batch *b, plm_step *out)
     }
     if (out != NULL)
         *out = sum;
+    if (slowest_s != NULL)
+        *slowest_s = slowest;
     return fmax(sum.time_s, s->overlap * slowest);
 }
 
@@ -80,21 +85,16 @@ double plm_stages_step(const void *stages, const plm_mix *m, plm_bound *bound)
         seg[b.n_seg++] = (plm_segment){1, 0, 1};
     b.imbalance = plm_expert_imbalance(s->experts, s->top_k, tokens * s->dp, s->ep);
     plm_step step;
-    double time = plm_stages_time(s, &b, bound != NULL ? &step : NULL);
+    double time = plm_stages_time(s, &b, bound != NULL ? &step : NULL, NULL);
     if (bound != NULL)
         *bound = step.bound;
     return time;
 }
 
-static plm_figure with_band(double value, const double band[2])
-{
-    return (plm_figure){value, value * band[0], value * band[1]};
-}
-
 /* A rate is as uncertain as the time it is the inverse of, unless its own regime has a band. */
 static plm_figure rate_figure(double value, const plm_profile *p)
 {
-    return with_band(value, p->band[PLM_REGIME_THROUGHPUT]);
+    return plm_figure_band(value, p->band[PLM_REGIME_THROUGHPUT]);
 }
 
 plm_status plm_steady(const plm_steady_query *q, plm_serving *out, plm_error *err)
@@ -132,8 +132,8 @@ plm_status plm_steady(const plm_steady_query *q, plm_serving *out, plm_error *er
     plm_loop_solve(&lq, &l);
     double rate = l.rate * overlap * groups;
     double e2e = l.ttft_s + (q->gen - 1) * l.itl_s;
-    out->ttft_s = with_band(l.ttft_s, p->band[PLM_REGIME_TTFT]);
-    out->itl_s = with_band(l.itl_s, p->band[PLM_REGIME_TPOT]);
+    out->ttft_s = plm_figure_band(l.ttft_s, p->band[PLM_REGIME_TTFT]);
+    out->itl_s = plm_figure_band(l.itl_s, p->band[PLM_REGIME_TPOT]);
     /* Each part's own band: the sum of the ends, as if they moved together. */
     out->e2e_s = (plm_figure){e2e, out->ttft_s.lo + (q->gen - 1) * out->itl_s.lo,
                               out->ttft_s.hi + (q->gen - 1) * out->itl_s.hi};

@@ -51,8 +51,9 @@ typedef struct plm_stages {
     double dp;                       /* ranks whose tokens the expert ranks share */
 } plm_stages;
 double plm_stages_step(const void *stages, const plm_mix *m, plm_bound *bound);
-/* The same for any batch; sums into *out (may be NULL). */
-double plm_stages_time(const plm_stages *s, const plm_batch *b, plm_step *out);
+/* The same for any batch; sums into *out, time of the slowest stage into *slowest_s (both may be
+** NULL). */
+double plm_stages_time(const plm_stages *s, const plm_batch *b, plm_step *out, double *slowest_s);
 /* An engine whose usual split over devices is by layers, one stream at a time. */
 bool plm_layer_split(const plm_profile *p);
 /* Copy of m whose steps cost no step and sequence overhead. */

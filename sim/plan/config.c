@@ -1,0 +1,395 @@
+/* config.c - from what was asked to what is costed. */
+#include "sim/plan/config.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/base/mem.h"
+#include "sim/plan/queue.h"
+
+#define SEQS_LEAST 1
+
+plm_figure plm_figure_band(double value, const double band[2])
+{
+    return (plm_figure){value, value * band[0], value * band[1]};
+}
+
+/* ---- storage ---- */
+
+static plm_dtype kv_dtype(const char *name)
+{
+    plm_dtype t = plm_dtype_by_name(name);
+    return t == PLM_DT_COUNT && strcmp(name, "fp8") == 0 ? PLM_DT_F8E4M3 : t;
+}
+
+plm_status plm_kv_types(const char *text, const plm_profile *p, plm_dtype *k, plm_dtype *v,
+                        char *name, size_t cap, plm_error *err)
+{
+    char first[32];
+    *k = *v = p->kv_default;
+    if (text != NULL && strcmp(text, "auto") != 0) {
+        const char *comma = strchr(text, ',');
+        size_t n = comma != NULL ? (size_t)(comma - text) : strlen(text);
+        if (n < sizeof first) {
+            memcpy(first, text, n);
+            first[n] = '\0';
+            *k = kv_dtype(first);
+            *v = comma != NULL ? kv_dtype(comma + 1) : *k;
+        } else {
+            *k = PLM_DT_COUNT;
+        }
+        if (*k == PLM_DT_COUNT || *v == PLM_DT_COUNT ||
+            plm_dtype_get(*k)->family == PLM_FAMILY_PLANAR ||
+            plm_dtype_get(*v)->family == PLM_FAMILY_PLANAR)
+            return plm_fail(err, PLM_E_INVALID, "unknown type, --kv-type: \"%.60s\" is no type of a "
+                            "cache; give f16, bf16, fp8, q8_0, q4_0 ..., or two for K and V", text);
+    }
+    if (*k == *v)
+        snprintf(name, cap, "%s", plm_dtype_get(*k)->name);
+    else
+        snprintf(name, cap, "%s,%s", plm_dtype_get(*k)->name, plm_dtype_get(*v)->name);
+    return PLM_OK;
+}
+
+/* Engines that read GGUF files. */
+static bool reads_gguf(const plm_profile *p)
+{
+    static const char *const engines[] = {"llama.cpp", "ik_llama.cpp", "ollama", "ds4"};
+    for (size_t i = 0; i < sizeof engines / sizeof *engines; i++)
+        if (strcmp(p->engine, engines[i]) == 0)
+            return true;
+    return false;
+}
+
+/* The recipe asked for; else what the file says of itself; else the engine's usual one. */
+static plm_status choose_recipe(const char *quant, plm_config *c, plm_error *err)
+{
+    const plm_profile *p = &c->machine.prof;
+    const char *usual = p->quant_default;
+    if (quant != NULL)
+        c->recipe = plm_recipe_by_name(quant);
+    else if (c->arch->file_quant[0] == '\0' && usual[0] != '\0')
+        c->recipe = plm_recipe_by_name(usual);
+    else
+        c->recipe = plm_recipe_default(c->arch);
+    if (c->recipe == NULL)
+        return plm_fail(err, PLM_E_INVALID, "unknown storage, --quant: \"%.60s\"; give bf16, fp8, "
+                        "q4_k_m, q8_0, awq4, mxfp4, nvfp4 ...", quant != NULL ? quant : usual);
+    if (reads_gguf(p))
+        c->recipe = plm_recipe_gguf(c->recipe);
+    return PLM_OK;
+}
+
+/* ---- query ---- */
+
+static void override_profile(const plm_query *q, plm_config *c)
+{
+    plm_profile *p = &c->machine.prof;
+    if (q->max_batched_tokens > 0)
+        p->ubatch = q->max_batched_tokens;
+    if (q->ubatch > 0)
+        p->ubatch = q->ubatch;
+    if (q->max_seqs > 0)
+        p->max_seqs = q->max_seqs;
+    if (q->memory_fraction > 0)
+        p->memory_fraction = q->memory_fraction;
+    if (p->ubatch < 1)
+        p->ubatch = 512;
+}
+
+/* Servers plan their activations for the most sequences they admit; others for what is asked. */
+static int64_t sequences_planned(const plm_query *q, const plm_profile *p)
+{
+    if (p->memory_rule != PLM_MEMORY_ALL)
+        return plm_max_i64(SEQS_LEAST, plm_min_i64(p->max_seqs, 65536));
+    int64_t most = plm_max_i64(q->batch, q->concurrency), n = SEQS_LEAST;
+    while (n < most && n < plm_min_i64(p->max_seqs, 65536))
+        n *= 2;
+    return n;
+}
+
+plm_status plm_config_init(plm_session *s, const plm_query *q, plm_config *c, plm_error *err)
+{
+    memset(c, 0, sizeof *c);
+    char id[256];
+    int64_t count;
+    const plm_machine *m;
+    if (q->model == NULL || q->device == NULL)
+        return plm_fail(err, PLM_E_INVALID, "query, model and device: both are needed; name them");
+    PLM_TRY(plm_device_split(q->device, id, sizeof id, &count, err));
+    PLM_TRY(plm_session_machine(s, id, q->engine, &m, err));
+    PLM_TRY(plm_session_model(s, q->model, &c->arch, err));
+    PLM_TRY(plm_session_params(s, c->arch, &c->params, err));
+    c->machine = *m;
+    override_profile(q, c);
+    c->devices = q->device_count > 0 ? q->device_count : count;
+    c->layer_split = plm_layer_split(&c->machine.prof);
+    c->unfused = q->flash_attn == 0;
+    c->seqs_bound = sequences_planned(q, &c->machine.prof);
+    c->weights_given = q->weights_bytes;
+    for (int32_t i = 0; i < c->arch->n_kinds; i++) {
+        const plm_layer *l = &c->arch->kind[i];
+        if (l->experts > 0) {
+            c->experts = fmax(c->experts, l->experts);
+            c->top_k = fmax(c->top_k, l->top_k);
+        }
+    }
+    PLM_TRY(choose_recipe(q->quant, c, err));
+    return plm_kv_types(q->kv_type, &c->machine.prof, &c->kv_k, &c->kv_v, c->kv_name,
+                        sizeof c->kv_name, err);
+}
+
+/* ---- parallel plan ---- */
+
+static int32_t at_least_one(int32_t n)
+{
+    return n > 0 ? n : 1;
+}
+
+/* Greatest legal tp that divides `rest` and stays inside a node; the rest goes to stages. */
+static plm_status spread_ranks(const plm_config *c, const plm_parallel *asked, int64_t rest,
+                               plm_parallel *p, plm_error *err)
+{
+    int64_t node = c->machine.dev.node_devices > 0 ? c->machine.dev.node_devices : rest;
+    bool tp_free = asked->tp <= 0 && !c->layer_split;
+    bool pp_free = asked->pp <= 0;
+    for (int64_t tp = tp_free ? plm_min_i64(rest, node) : 1; tp >= 1; tp--) {
+        if (rest % tp != 0 || (rest / tp > 1 && !pp_free))
+            continue;
+        plm_parallel t = *p;
+        if (tp_free)
+            t.tp = (int32_t)tp;
+        if (pp_free)
+            t.pp = (int32_t)(rest / tp);
+        if (t.pp <= PLM_STAGES_MAX && plm_parallel_check(c->arch, &t, NULL) == PLM_OK) {
+            *p = t;
+            return PLM_OK;
+        }
+    }
+    return plm_fail(err, PLM_E_INVALID, "parallel plan, %lld devices: tp %d pp %d ep %d dp %d cp %d "
+                    "cannot be completed to that number for %s; give ranks whose product is %lld",
+                    (long long)c->devices, p->tp, p->pp, p->ep, p->dp, p->cp, c->arch->id,
+                    (long long)c->devices);
+}
+
+plm_status plm_config_plan(plm_config *c, const plm_parallel *asked, int64_t devices,
+                           plm_error *err)
+{
+    plm_parallel p = *asked;
+    p.tp = at_least_one(p.tp);
+    p.pp = at_least_one(p.pp);
+    p.ep = at_least_one(p.ep);
+    p.dp = at_least_one(p.dp);
+    p.cp = at_least_one(p.cp);
+    p.per_node = asked->per_node > 0 ? asked->per_node : c->machine.dev.node_devices;
+    int64_t given = plm_parallel_devices(&p);
+    bool any = asked->tp > 0 || asked->pp > 0 || asked->dp > 0 || asked->cp > 0;
+    if (devices < 1 || (devices == 1 && any))
+        devices = given;
+    c->devices = devices;
+    if (devices > 65536 || p.pp > PLM_STAGES_MAX)
+        return plm_fail(err, PLM_E_LIMIT, "parallel plan, %lld devices in %d stages: more than 65536 "
+                        "or %d; use fewer", (long long)devices, p.pp, PLM_STAGES_MAX);
+    if (devices != given) {
+        if (devices % given != 0)
+            return plm_fail(err, PLM_E_INVALID, "parallel plan, %lld devices: tp %d pp %d dp %d cp %d "
+                            "take %lld, which does not divide them; give ranks whose product is %lld",
+                            (long long)devices, p.tp, p.pp, p.dp, p.cp, (long long)given,
+                            (long long)devices);
+        PLM_TRY(spread_ranks(c, asked, devices / given, &p, err));
+    }
+    PLM_TRY(plm_parallel_check(c->arch, &p, err));
+    c->par = p;
+    return PLM_OK;
+}
+
+/* ---- programs ---- */
+
+static void describe_build(const plm_config *c, plm_build *b)
+{
+    const plm_profile *p = &c->machine.prof;
+    plm_build_init(b);
+    b->par = c->par;
+    b->recipe = c->recipe;
+    b->act = p->act_default;
+    b->kv_k = c->kv_k;
+    b->kv_v = c->kv_v;
+    b->mla_expanded = !p->absorb_mla;
+    b->fuse_qkv = b->fuse_gate_up = !c->layer_split;
+    b->all_logits = p->all_logits;
+    b->vocab_pad = (int32_t)plm_min_i64(p->vocab_pad, 65536);
+    b->max_seqs = c->seqs_bound;
+    b->max_tokens = plm_max_i64(plm_min_i64(p->ubatch, INT64_C(1) << 24), c->seqs_bound);
+}
+
+/* Scores of one layer held in memory, float32, heads of this rank. */
+static double score_bytes(const plm_config *c, double q_len, double kv_len)
+{
+    double heads = 0;
+    for (int32_t i = 0; i < c->arch->n_kinds; i++)
+        heads = fmax(heads, c->arch->kind[i].heads);
+    return heads / c->par.tp * q_len * kv_len * 4;
+}
+
+static plm_status whole_weights(plm_session *s, plm_config *c, const plm_build *b, int64_t *bytes,
+                                plm_error *err)
+{
+    plm_build one = *b;
+    const plm_program *p;
+    one.par = plm_parallel_one();
+    one.stage = 0;
+    PLM_TRY(plm_session_program(s, c->arch, &one, &c->machine.prof, &p, err));
+    *bytes = plm_program_weight_bytes(p);
+    return PLM_OK;
+}
+
+/* A file of another size than computed: memory and traffic of all weights in proportion. */
+static void scale_weights(plm_config *c)
+{
+    double ratio = (double)c->weights_given / (double)c->model_weights_bytes;
+    c->weights_bytes = (int64_t)((double)c->weights_bytes * ratio);
+    c->embed_bytes = (int64_t)((double)c->embed_bytes * ratio);
+    c->model_weights_bytes = c->weights_given;
+    for (int i = 0; i < PLM_DT_COUNT; i++)
+        c->machine.inv_weight[i] *= ratio;
+}
+
+plm_status plm_config_build(plm_session *s, plm_config *c, bool whole_model, plm_error *err)
+{
+    plm_build b;
+    describe_build(c, &b);
+    assert(c->par.pp >= 1 && c->par.pp <= PLM_STAGES_MAX);
+    bool host = c->machine.prof.embed_on_host && strcmp(c->machine.dev.cls, "cpu") != 0 &&
+                !c->arch->tied_head;
+    int64_t fullest = -1;
+    c->activation_bytes = 0;
+    for (int32_t i = 0; i < c->par.pp; i++) {
+        b.stage = i;
+        PLM_TRY(plm_session_program(s, c->arch, &b, &c->machine.prof, &c->program[i], err));
+        int64_t weights = plm_program_weight_bytes(c->program[i]);
+        int64_t embed = plm_program_embed_bytes(c->program[i]);
+        int64_t held = weights - (host ? embed : 0);
+        if (held > fullest) {
+            fullest = held;
+            c->weights_bytes = weights;
+            c->embed_bytes = embed;
+        }
+        c->activation_bytes = plm_max_i64(c->activation_bytes,
+                                          plm_program_activation_bytes(c->program[i]));
+    }
+    if (whole_model || c->weights_given > 0) {
+        c->model_weights_bytes = c->weights_bytes;
+        if (c->devices > 1)
+            PLM_TRY(whole_weights(s, c, &b, &c->model_weights_bytes, err));
+        if (c->weights_given > 0 && c->model_weights_bytes > 0)
+            scale_weights(c);
+    }
+    c->rest = plm_machine_rest(&c->machine);
+    c->stages = (plm_stages){.program = c->program, .first = &c->machine, .rest = &c->rest,
+                             .n_stage = c->par.pp, .overlap = 1, .experts = c->experts,
+                             .top_k = c->top_k, .ep = c->par.ep, .dp = c->par.dp};
+    return PLM_OK;
+}
+
+/* ---- memory ---- */
+
+plm_status plm_config_ledger(const plm_config *c, int64_t context, int64_t batch, plm_ledger *out,
+                             plm_error *err)
+{
+    double scores = 0;
+    if (c->unfused)
+        scores = score_bytes(c, (double)plm_min_i64(c->machine.prof.ubatch, context),
+                             (double)context);
+    plm_ledger_query q = {
+        .arch = c->arch, .dev = &c->machine.dev, .prof = &c->machine.prof, .par = c->par,
+        .kv_k = c->kv_k, .kv_v = c->kv_v, .weights_bytes = c->weights_bytes,
+        .embed_bytes = c->embed_bytes,
+        .activation_bytes = c->activation_bytes + (int64_t)fmin(scores, 1e18),
+        .context_tokens = context, .batch = batch};
+    PLM_TRY(plm_ledger_make(&q, out, err));
+    if (!(c->machine.dev.memory_bytes > 0)) { /* unknown: cannot be said not to fit */
+        out->fits = true;
+        out->limit[0] = '\0';
+    }
+    return PLM_OK;
+}
+
+plm_status plm_config_kv_tokens(const plm_config *c, double tokens, double *out, plm_error *err)
+{
+    plm_ledger l;
+    int64_t each = plm_max_i64(1, (int64_t)ceil(tokens));
+    PLM_TRY(plm_config_ledger(c, each, 1, &l, err));
+    if (!(c->machine.dev.memory_bytes > 0))
+        *out = (double)c->machine.prof.max_seqs * tokens * c->par.dp;
+    else
+        *out = (double)l.max_batch * tokens;
+    return PLM_OK;
+}
+
+/* ---- time ---- */
+
+/* Attention that is not one kernel writes its scores, reads and writes them in the softmax, and reads
+** them again for the product with V: four passes of float32, all columns, masked or not. */
+static double unfused_s(const plm_config *c, double q_len, double kv_len, double count)
+{
+    const plm_machine *m = &c->machine;
+    double s = 0, columns = kv_len + q_len;
+    for (int32_t i = 0; i < c->arch->layers; i++) {
+        const plm_layer *l = plm_arch_layer(c->arch, i);
+        if (l->heads <= 0 || l->attn == PLM_ATTN_NONE || l->attn == PLM_ATTN_GATED_DELTA ||
+            l->attn == PLM_ATTN_KDA || l->attn == PLM_ATTN_MAMBA2)
+            continue;
+        double seen = l->window > 0 ? fmin(columns, l->window + q_len) : columns;
+        s += 4 * (l->heads / (double)c->par.tp) * q_len * seen * 4 *
+                 m->inv_memory[PLM_CLASS_ELEMENTWISE] +
+             2 * m->prof.launch_s;
+    }
+    return s * count;
+}
+
+double plm_config_step(const plm_config *c, int64_t q_len, int64_t kv_len, int64_t count,
+                       int64_t logit_rows, plm_step *out, double *slowest)
+{
+    const plm_segment seg = {q_len, kv_len, count};
+    plm_batch b = {.seg = &seg, .n_seg = 1, .logit_rows = logit_rows};
+    b.imbalance = plm_expert_imbalance(c->experts, c->top_k,
+                                       (double)q_len * (double)count * c->par.dp, c->par.ep);
+    double time = plm_stages_time(&c->stages, &b, out, slowest);
+    if (c->unfused) {
+        double extra = unfused_s(c, (double)q_len, (double)kv_len, (double)count);
+        time += extra;
+        if (out != NULL) {
+            out->time_s += extra;
+            out->part_s[PLM_BOUND_MEMORY] += extra;
+        }
+        if (slowest != NULL)
+            *slowest += extra / c->par.pp;
+    }
+    return time;
+}
+
+/* ---- price ---- */
+
+bool plm_config_price(const plm_catalog *cat, const char *device, double given, double *usd,
+                      char *source, size_t cap)
+{
+    plm_price p;
+    if (given >= 0) {
+        *usd = given;
+        snprintf(source, cap, "as given");
+        return true;
+    }
+    if (plm_price_find(cat, device, NULL, &p, NULL) != PLM_OK) {
+        source[0] = '\0';
+        return false;
+    }
+    *usd = p.usd_per_hour;
+    if (p.n > 1)
+        snprintf(source, cap, "median of %lld venues (%.4g to %.4g), %s, %s, %s", (long long)p.n,
+                 p.low, p.high, p.term, p.date, p.source);
+    else
+        snprintf(source, cap, "%s, %s, %s, %s", p.venue, p.term, p.date, p.source);
+    return true;
+}
