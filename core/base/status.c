@@ -23,7 +23,7 @@ static void clean_line(char *text)
     }
 }
 
-plm_status plm_fail(plm_error *err, plm_status code, const char *fmt, ...)
+plm_status plm_fail_text(plm_error *err, plm_status code, const char *fmt, ...)
 {
     if (err == NULL)
         return code;
@@ -75,10 +75,4 @@ int plm_status_exit(plm_status code)
 #undef PLM_STATUS_EXIT
     }
     return 3;
-}
-
-plm_status plm_fail_memory(plm_error *err, const char *what)
-{
-    return plm_fail(err, PLM_E_NO_MEMORY,
-                    "out of memory, %s: an allocation failed; free memory or ask for less", what);
 }

@@ -6,7 +6,15 @@
 /* Writes code and text to err (NULL allowed) and returns code, so a caller can
 ** `return plm_fail(err, PLM_E_INVALID, "--tp, 3: ...")`. Too long a text is cut at a character.
 ** Control characters in the text are replaced by '?', so that an error stays one line. */
-plm_status plm_fail(plm_error *err, plm_status code, const char *fmt, ...) PLM_PRINTF(3, 4);
+#define plm_fail(err, code, ...)                                                                   \
+    plm_fail_code(plm_fail_text((err), (code), __VA_ARGS__), (code))
+plm_status plm_fail_text(plm_error *err, plm_status code, const char *fmt, ...) PLM_PRINTF(3, 4);
+/* Inline, so that the compiler sees that a failure is never PLM_OK. */
+static inline plm_status plm_fail_code(plm_status same, plm_status code)
+{
+    (void)same;
+    return code;
+}
 
 /* Puts "prefix: " before the text of err; returns err->code (or code if err is NULL). */
 plm_status plm_fail_in(plm_error *err, plm_status code, const char *prefix);
@@ -16,7 +24,11 @@ const char *plm_status_name(plm_status code);
 int plm_status_exit(plm_status code);
 
 /* Shorthand for the commonest failure; `what` names the thing that could not be allocated. */
-plm_status plm_fail_memory(plm_error *err, const char *what);
+static inline plm_status plm_fail_memory(plm_error *err, const char *what)
+{
+    return plm_fail(err, PLM_E_NO_MEMORY,
+                    "out of memory, %s: an allocation failed; free memory or ask for less", what);
+}
 
 /* PLM_TRY(f(...)): return the status of f unless it is PLM_OK. PLM_GOTO: jump to `done` instead,
 ** with the status in a local `status`. */

@@ -49,7 +49,7 @@ static void copy(double *to, const double *from, int64_t n)
 plm_status plm_oracle_slice(const plm_oracle_ctx *c, const plm_array *in, plm_array *out,
                             plm_error *err)
 {
-    uint32_t axis;
+    uint32_t axis = 0;
     PLM_TRY(plm_oracle_present(c, &in[0], "x", err));
     PLM_TRY(read_axis(c, &in[0], &axis, err));
     view v = view_around(&in[0], axis);
@@ -68,7 +68,7 @@ plm_status plm_oracle_slice(const plm_oracle_ctx *c, const plm_array *in, plm_ar
 plm_status plm_oracle_concat(const plm_oracle_ctx *c, const plm_array *in, plm_array *out,
                              plm_error *err)
 {
-    uint32_t axis;
+    uint32_t axis = 0;
     PLM_TRY(plm_oracle_present(c, &in[0], "a", err));
     PLM_TRY(read_axis(c, &in[0], &axis, err));
     int64_t total = 0, at = 0;
@@ -103,7 +103,7 @@ plm_status plm_oracle_reshape(const plm_oracle_ctx *c, const plm_array *in, plm_
 plm_status plm_oracle_repeat(const plm_oracle_ctx *c, const plm_array *in, plm_array *out,
                              plm_error *err)
 {
-    uint32_t axis;
+    uint32_t axis = 0;
     PLM_TRY(plm_oracle_present(c, &in[0], "x", err));
     PLM_TRY(read_axis(c, &in[0], &axis, err));
     view v = view_around(&in[0], axis);

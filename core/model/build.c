@@ -22,7 +22,7 @@ static const char *full_name(const plm_builder *x, const char *name, char buf[NA
 {
     if (x->layer < 0)
         return name;
-    snprintf(buf, NAME_BYTES, "blk.%d.%s", x->layer, name);
+    snprintf(buf, NAME_BYTES, "blk.%d.%.48s", x->layer, name);
     return buf;
 }
 
