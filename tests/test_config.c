@@ -144,7 +144,11 @@ static void refuses(void **state)
         {",\"model_type\":\"recurrent_gemma\"", "RG-LRU"},
         {",\"torch_dtype\":\"float3\"", "float3"},
         {",\"use_qk_norm\":true", "use_qk_norm"},
-        {",\"linear_attn_config\":{\"num_heads\":2}", "full_attn_layers"},
+        {",\"model_type\":\"kimi_linear\",\"linear_attn_config\":{\"num_heads\":2}", "full_attn_layers"},
+        {",\"linear_attn_config\":{\"full_attn_layers\":[4]}", "linear_attn_config"},
+        {",\"full_attention_interval\":2,\"linear_num_value_heads\":4", "mixer"},
+        {",\"model_type\":\"gemma4_text\",\"hidden_size_per_layer_input\":256",
+         "hidden_size_per_layer_input"},
     };
     plm_error err;
     plm_arch a;

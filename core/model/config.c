@@ -384,8 +384,8 @@ static plm_status read_config(plm_config *c)
     const char *refuse = plm_config_trait_text(c, "plm_refuse", NULL);
     if (refuse != NULL)
         return plm_fail(c->err, PLM_E_UNSUPPORTED,
-                        "unsupported model_type \"%.60s\", %s: %s is not known; describe the model "
-                        "in a record (docs/adding-a-model.md)", c->type, c->where, refuse);
+                        "unsupported model_type \"%.60s\", %s: its %s cannot be modelled; describe the "
+                        "model in a record (docs/adding-a-model.md)", c->type, c->where, refuse);
     PLM_TRY(plm_config_flag(c, "is_encoder_decoder", false, &both));
     if (both)
         return plm_config_refuse(c, "key", "is_encoder_decoder");

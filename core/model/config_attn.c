@@ -312,6 +312,11 @@ plm_status plm_config_attention(const plm_config *c, int32_t layer, plm_layer *k
 {
     bool rope = true, alibi = false;
     PLM_TRY(choose_kind(c, layer, &k->attn, &rope));
+    bool plain = k->attn == PLM_ATTN_FULL || k->attn == PLM_ATTN_SLIDING ||
+                 k->attn == PLM_ATTN_CHUNKED;
+    if (!plain && !c->known) /* gates, norms and convolutions differ from family to family */
+        return plm_config_refuse(c, "mixer (layer_types, linear_attn_config) of model_type",
+                                 c->type);
     if (k->attn == PLM_ATTN_NONE)
         return PLM_OK;
     if (k->attn == PLM_ATTN_GATED_DELTA || k->attn == PLM_ATTN_KDA || k->attn == PLM_ATTN_MAMBA2)

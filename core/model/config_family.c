@@ -195,12 +195,12 @@ static const struct {
     {"mamba|falcon_mamba", "{\"plm_refuse\":\"Mamba-1 selective scan\"}"},
     {"recurrent_gemma", "{\"plm_refuse\":\"RG-LRU recurrence\"}"},
     {"jamba", "{\"plm_refuse\":\"Mamba-1 layers\"}"},
-    {"falcon_h1", "{\"plm_refuse\":\"attention and Mamba in one layer\"}"},
+    {"falcon_h1", "{\"plm_refuse\":\"attention and Mamba side by side\"}"},
     {"lfm2|lfm2_moe", "{\"plm_refuse\":\"gated short convolutions\"}"},
-    {"longcat_flash", "{\"plm_refuse\":\"two attention blocks a layer and zero experts\"}"},
+    {"longcat_flash", "{\"plm_refuse\":\"pairs of attention blocks and zero experts\"}"},
     {"opt|mpt|codegen|gpt_neo|persimmon|phimoe|dbrx|jetmoe|bitnet|olmo|bamba|granitemoehybrid|"
      "mamba2|helium|apertus|flex_olmo|afmoe",
-     "{\"plm_refuse\":\"details of this family\"}"},
+     "{\"plm_refuse\":\"own details\"}"},
 };
 
 static bool names_hold(const char *names, const char *name)

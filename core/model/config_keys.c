@@ -63,6 +63,7 @@ static const char *const fine[] = {
     "deltanet_dtype", "mtp_use_dedicated_embeddings", "moe_gate_dtype", "use_fused_attn",
     "moe_aux_loss_coef", "moe_aux_loss_alpha", "moe_expert_capacity_factor",
     "moe_z_loss_coef", "window_attention_dropout", "sliding_window_layers", "sliding_window_size",
+    "vocab_size_per_layer_input",
     "shared_intermediate_size", "router_aux_loss_coef", "vit_add_patchifier_window",
 };
 

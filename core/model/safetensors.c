@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/base/json.h"
+#include "core/base/json_alloc.h"
 #include "core/base/mem.h"
 #include "core/model/load.h"
 #include "core/model/utf8.h"
@@ -105,11 +106,19 @@ static bool take_value(scanner *s, span *out)
 static plm_status parse(const scanner *s, span v, json_t **out)
 {
     json_error_t e;
-    uint64_t refused = plm_mem_refused();
+    *out = NULL;
+    if (!plm_json_reserve(v.bytes)) /* see json_alloc.h */
+        return plm_fail_memory(s->err, "safetensors header");
     *out = json_loadb(v.text, v.bytes, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &e);
+    bool failed = plm_json_reserve_failed();
+    if (failed) {
+        json_decref(*out);
+        *out = NULL;
+    }
+    plm_json_reserve_drop();
     if (*out != NULL)
         return PLM_OK;
-    if (json_error_code(&e) == json_error_out_of_memory || plm_mem_refused() != refused)
+    if (failed || json_error_code(&e) == json_error_out_of_memory)
         return plm_fail_memory(s->err, "safetensors header");
     if (json_error_code(&e) == json_error_duplicate_key)
         return reject(s, "dup_key", "a key occurs twice");
