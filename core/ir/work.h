@@ -20,7 +20,8 @@ void plm_attention_resolve(const plm_graph *g, const plm_node *n, plm_attention_
 **   causal      q c + q (q + 1) / 2
 **   window w    sum over positions of min(position + 1, w); top_k alike
 **   chunk       sum of position mod chunk + 1
-**   ratio r     sum of min(floor((position + 1) / r), top_k), plus the window's tokens if it has one */
+**   ratio r     sum of min(floor((position + 1) / r), top_k); a window keeps the entries whose last
+**               token is in it */
 double plm_attention_pairs(const plm_attention_shape *s, double q, double c);
 /* Distinct keys that the q tokens attend together: what is read once a sequence. */
 double plm_attention_keys(const plm_attention_shape *s, double q, double c);

@@ -32,6 +32,8 @@ static double sum_chunked(double n, double chunk, double limit)
 static double sum_entries(double n, double ratio, double limit)
 {
     double last = n;
+    if (n <= 0)
+        return 0.0;
     if (limit > 0 && n > ratio * (limit + 1.0) - 1.0)
         last = ratio * (limit + 1.0) - 1.0; /* floor(j / ratio) <= limit up to here */
     double a = floor(last / ratio), rest = last - a * ratio;
@@ -44,12 +46,25 @@ static double tighter(double a, double b)
     return a <= 0 ? b : b <= 0 ? a : fmin(a, b);
 }
 
+/* The same when a cache entry stands for `ratio` tokens and is seen from its last one on: the window
+** and the chunk count tokens, top_k entries. */
+static double entry_sum(const plm_attention_shape *s, double n)
+{
+    if (s->chunk > 0)
+        return sum_chunked(n, s->chunk, s->window) / s->ratio;
+    if (s->window <= 0)
+        return sum_entries(n, s->ratio, s->top_k);
+    double sum = sum_entries(n, s->ratio, 0);
+    if (n > s->window)
+        sum -= sum_entries(n - s->window, s->ratio, 0);
+    return s->top_k > 0 ? fmin(sum, n * s->top_k) : sum;
+}
+
 /* Keys seen by the queries at positions 0 .. n-1 together, each causal. */
 static double causal_sum(const plm_attention_shape *s, double n)
 {
     if (s->ratio > 1)
-        return sum_entries(n, s->ratio, s->top_k) +
-               (s->window > 0 ? sum_capped(n, s->window) : 0.0);
+        return entry_sum(s, n);
     double limit = tighter(s->window, s->top_k);
     return s->chunk > 0 ? sum_chunked(n, s->chunk, limit) : sum_capped(n, limit);
 }
@@ -67,15 +82,13 @@ double plm_attention_pairs(const plm_attention_shape *s, double q, double c)
 
 double plm_attention_keys(const plm_attention_shape *s, double q, double c)
 {
-    double n = c + q, chosen = s->top_k > 0 ? q * s->top_k : INFINITY;
-    if (s->ratio > 1)
-        return fmin(floor(n / s->ratio), chosen) +
-               (s->window > 0 ? fmin(n, q + s->window - 1.0) : 0.0);
+    double end = c + q, first = 0.0; /* positions first .. end-1 are in reach of one of the queries */
     if (s->chunk > 0)
-        n -= floor(c / s->chunk) * s->chunk;
+        first = floor(c / s->chunk) * s->chunk;
     if (s->window > 0)
-        n = fmin(n, q + s->window - 1.0);
-    return fmin(n, chosen);
+        first = fmax(first, c + 1.0 - s->window);
+    double keys = s->ratio > 1 ? floor(end / s->ratio) - floor(first / s->ratio) : end - first;
+    return s->top_k > 0 ? fmin(keys, q * s->top_k) : keys;
 }
 
 void plm_attention_add(const plm_attention_shape *s, const plm_segment *seg, plm_work *w)
@@ -138,12 +151,15 @@ static void resolve_attention(const plm_graph *g, const plm_node *n, plm_attenti
     s->key_bytes = slot_bytes(g, k) + (v != PLM_NONE && !v_in_k ? slot_bytes(g, v) : 0.0);
 }
 
-/* Lightning indexer: one dot product a head, relu, weight and add; every key is scored. */
+/* Lightning indexer: one dot product a head, relu, weight and add; every key is scored. How many tokens
+** a key stands for is said by the op that wrote it. */
 static void resolve_index(const plm_graph *g, const plm_node *n, plm_attention_shape *s)
 {
     s->heads = attr_or(g, n, PLM_ATTR_HEADS, const_dim(g, n->in[0], 1));
     s->dk = attr_or(g, n, PLM_ATTR_DK, const_dim(g, n->in[0], 2));
-    s->ratio = attr_or(g, n, PLM_ATTR_RATIO, 0);
+    plm_node_id writer = g->values[n->in[1]].producer;
+    if (writer != PLM_NONE)
+        s->ratio = attr_or(g, &g->nodes[writer], PLM_ATTR_RATIO, 0);
     s->causal = true;
     s->flop_per_pair = 2.0 * s->heads * s->dk;
     s->vector_per_pair = 3.0 * s->heads;
