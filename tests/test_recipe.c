@@ -413,7 +413,8 @@ int main(void)
         cmocka_unit_test(test_file_sizes),   cmocka_unit_test(test_repeating_bits),
         cmocka_unit_test(test_rules),        cmocka_unit_test(test_kept_tensors),
         cmocka_unit_test(test_activations),  cmocka_unit_test(test_names),
-        cmocka_unit_test(test_built_sizes), cmocka_unit_test(test_total),        cmocka_unit_test(test_default),
+        cmocka_unit_test(test_built_sizes),  cmocka_unit_test(test_total),
+        cmocka_unit_test(test_default),
     };
     return cmocka_run_group_tests_name("recipe", tests, NULL, NULL);
 }
