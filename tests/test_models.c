@@ -1,9 +1,13 @@
 /* The catalog's 81 model records: all read, all sane, and their published totals are those that the
 ** fields give by the closed form below. */
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "core/base/catalog.h"
 #include "core/base/mem.h"
 #include "core/model/fields.h"
 #include "core/model/load.h"
+#include "tests/gguf_writer.h"
 #include "tests/support.h"
 
 typedef struct count {
@@ -235,6 +239,113 @@ static void sequences(void **state)
     }
 }
 
+/* ---- files ---- */
+
+static void write_file(const char *folder, const char *name, const void *data, size_t bytes,
+                       uint64_t full)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(data, 1, bytes, f), bytes);
+    fclose(f);
+    if (full > bytes) /* announced tensor data: a hole */
+        assert_int_equal(truncate(path, (off_t)full), 0);
+}
+
+static plm_status load_file(const char *folder, const char *name, plm_arch *a, plm_error *err)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    memset(err, 0, sizeof *err);
+    return plm_model_load(NULL, path, a, err);
+}
+
+static void remove_file(const char *folder, const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    assert_int_equal(unlink(path), 0);
+}
+
+static const char small_config[] =
+    "{\"model_type\":\"llama\",\"num_hidden_layers\":2,\"hidden_size\":8,\"num_attention_heads\":2,"
+    "\"intermediate_size\":16,\"vocab_size\":10,\"rms_norm_eps\":1e-5}";
+
+/* A folder of config.json and weights: FL-16, the embedding's rows rule; a cut shard is refused. */
+static void folder(void **state)
+{
+    (void)state;
+    static const char header[] =
+        "{\"model.embed_tokens.weight\":{\"dtype\":\"F16\",\"shape\":[12,8],\"data_offsets\":[0,192]}}";
+    char dir[] = "/tmp/plm-models-XXXXXX", shard[8 + sizeof header - 1] = {0};
+    assert_non_null(mkdtemp(dir));
+    plm_error err;
+    plm_arch a;
+    assert_int_equal(load_file(dir, "", &a, &err), PLM_E_NOT_FOUND);
+    write_file(dir, "config.json", small_config, sizeof small_config - 1, 0);
+    assert_ok(load_file(dir, "", &a, &err), err);
+    assert_int_equal(a.vocab, 10);
+    assert_string_equal(a.id, strrchr(dir, '/') + 1);
+    put_le((unsigned char *)shard, sizeof header - 1, 8);
+    memcpy(shard + 8, header, sizeof header - 1);
+    write_file(dir, "model.safetensors", shard, sizeof shard, sizeof shard + 192);
+    assert_ok(load_file(dir, "config.json", &a, &err), err);
+    assert_int_equal(a.vocab, 12);
+    assert_ok(load_file(dir, "model.safetensors", &a, &err), err);
+    assert_int_equal(a.vocab, 12);
+    write_file(dir, "model.safetensors", shard, sizeof shard, sizeof shard + 191);
+    assert_int_equal(load_file(dir, "", &a, &err), PLM_E_INVALID);
+    assert_int_equal(strncmp(err.text, "incomplete_cover,", 17), 0);
+    remove_file(dir, "model.safetensors");
+    remove_file(dir, "config.json");
+    assert_int_equal(rmdir(dir), 0);
+}
+
+/* A split GGUF: whichever part is named, the whole set is read; a missing part is named. */
+static void split(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/plm-models-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    plm_error err = {0};
+    plm_arch want, got;
+    assert_ok(plm_model_from_config(small_config, sizeof small_config - 1, "x", &want, &err), err);
+    want.kind[0].rope.interleaved = true;
+    want.max_context = 512;
+    gguf_writer *second = write_model(&want, "llama", false);
+    int64_t tensors = (int64_t)second->n_tensors;
+    /* all metadata in the first part, all tensors in the second */
+    gguf_writer *first = calloc(1, sizeof *first);
+    assert_non_null(first);
+    memcpy(first->pairs, second->pairs, second->pair_bytes);
+    first->pair_bytes = second->pair_bytes;
+    first->n_pairs = second->n_pairs;
+    second->pair_bytes = second->n_pairs = 0;
+    free(second->file);
+    gguf_writer *part[2] = {first, second};
+    static const char *const name[2] = {"m-00001-of-00002.gguf", "m-00002-of-00002.gguf"};
+    for (int i = 0; i < 2; i++) {
+        put_u32(part[i], "split.no", i);
+        put_u32(part[i], "split.count", 2);
+        put_u32(part[i], "split.tensors.count", tensors);
+        finish_gguf(part[i]);
+        write_file(dir, name[i], part[i]->file, part[i]->bytes, announced_bytes(part[i]));
+    }
+    for (int i = 0; i < 2; i++) {
+        assert_ok(load_file(dir, name[i], &got, &err), err);
+        assert_ok(plm_arch_same(&got, &want, &err), err);
+    }
+    remove_file(dir, name[1]);
+    assert_int_not_equal(load_file(dir, name[0], &got, &err), PLM_OK);
+    assert_non_null(strstr(err.text, name[1]));
+    remove_file(dir, name[0]);
+    assert_int_equal(rmdir(dir), 0);
+    free_gguf(first);
+    free_gguf(second);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +353,8 @@ int main(void)
         cmocka_unit_test(published),
         cmocka_unit_test(compressed),
         cmocka_unit_test(sequences),
+        cmocka_unit_test(folder),
+        cmocka_unit_test(split),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

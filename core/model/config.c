@@ -1,4 +1,4 @@
-/* config.c - Hugging Face config.json -> arch record: entry, look-up of values, top level. */
+/* config.c - Hugging Face config.json -> arch record: entry, top level, sequence of layers. */
 #include "core/model/config.h"
 
 #include <math.h>
@@ -10,188 +10,6 @@
 #include "core/model/config_keys.h"
 #include "core/model/load.h"
 
-/* ---- looking up values ---- */
-
-static const json_t *member(const json_t *obj, const char *name, size_t n)
-{
-    const json_t *v = json_is_object(obj) ? json_object_getn(obj, name, n) : NULL;
-    return json_is_null(v) ? NULL : v;
-}
-
-static const json_t *find_in(const json_t *obj, const char *names)
-{
-    for (const char *p = names; p != NULL;) {
-        const char *bar = strchr(p, '|');
-        size_t n = bar != NULL ? (size_t)(bar - p) : strlen(p);
-        const json_t *v = member(obj, p, n);
-        if (v != NULL)
-            return v;
-        p = bar != NULL ? bar + 1 : NULL;
-    }
-    return NULL;
-}
-
-const json_t *plm_config_get(const plm_config *c, const char *names)
-{
-    const json_t *v = find_in(c->text, names);
-    if (v == NULL && c->root != c->text)
-        v = find_in(c->root, names);
-    return v != NULL ? v : find_in(c->defaults, names);
-}
-
-bool plm_config_has(const plm_config *c, const char *names)
-{
-    return plm_config_get(c, names) != NULL;
-}
-
-static int first_name(const char *names)
-{
-    const char *bar = strchr(names, '|');
-    return bar != NULL ? (int)(bar - names) : (int)strlen(names);
-}
-
-static plm_status bad_value(const plm_config *c, const char *names, const char *want)
-{
-    return plm_fail(c->err, PLM_E_INVALID, "bad value of \"%.*s\", %s: want %s; correct the file",
-                    first_name(names), names, c->where, want);
-}
-
-/* A whole number in a JSON integer or real. */
-static bool whole_number(const json_t *v, int64_t *out)
-{
-    if (json_is_integer(v)) {
-        *out = json_integer_value(v);
-        return true;
-    }
-    double real = json_is_real(v) ? json_real_value(v) : 0.5;
-    if (real != floor(real) || fabs(real) > 9e15)
-        return false;
-    *out = (int64_t)real;
-    return true;
-}
-
-static plm_status get_long(const plm_config *c, const char *names, int64_t fallback, int64_t hi,
-                           int64_t *out)
-{
-    const json_t *v = plm_config_get(c, names);
-    if (v == NULL && fallback == PLM_CONFIG_NEEDED)
-        return plm_fail(c->err, PLM_E_INVALID,
-                        "missing key \"%.*s\", %s: it is required; add it", first_name(names),
-                        names, c->where);
-    if (v == NULL) {
-        *out = fallback;
-        return PLM_OK;
-    }
-    if (!whole_number(v, out))
-        return bad_value(c, names, "a whole number");
-    if (*out < 0 || *out > hi)
-        return plm_fail(c->err, PLM_E_INVALID,
-                        "bad value of \"%.*s\", %s: %lld is not within 0 to %lld; correct the file",
-                        first_name(names), names, c->where, (long long)*out, (long long)hi);
-    return PLM_OK;
-}
-
-plm_status plm_config_int(const plm_config *c, const char *names, int64_t fallback, int64_t hi,
-                          int32_t *out)
-{
-    int64_t v = 0;
-    PLM_TRY(get_long(c, names, fallback, hi, &v));
-    *out = (int32_t)v;
-    return PLM_OK;
-}
-
-plm_status plm_config_real(const plm_config *c, const char *names, double fallback, double *out)
-{
-    const json_t *v = plm_config_get(c, names);
-    double x = v != NULL ? json_number_value(v) : fallback;
-    if (v != NULL && !json_is_number(v))
-        return bad_value(c, names, "a number");
-    if (!(x >= 0 && x < 1e16))
-        return bad_value(c, names, "a number from 0 to 1e16");
-    *out = x;
-    return PLM_OK;
-}
-
-plm_status plm_config_flag(const plm_config *c, const char *names, bool fallback, bool *out)
-{
-    const json_t *v = plm_config_get(c, names);
-    int64_t n = 0;
-    if (v == NULL)
-        *out = fallback;
-    else if (json_is_boolean(v))
-        *out = json_is_true(v);
-    else if (whole_number(v, &n) && (n == 0 || n == 1))
-        *out = n == 1;
-    else
-        return bad_value(c, names, "true or false");
-    return PLM_OK;
-}
-
-plm_status plm_config_text(const plm_config *c, const char *names, const char *fallback,
-                           const char **out)
-{
-    const json_t *v = plm_config_get(c, names);
-    *out = fallback;
-    if (v == NULL)
-        return PLM_OK;
-    if (!json_is_string(v))
-        return bad_value(c, names, "a text");
-    *out = json_string_value(v);
-    return PLM_OK;
-}
-
-bool plm_config_trait(const plm_config *c, const char *name)
-{
-    const json_t *v = member(c->defaults, name, strlen(name));
-    return v != NULL && !plm_config_value_empty(v);
-}
-
-const char *plm_config_trait_text(const plm_config *c, const char *name, const char *fallback)
-{
-    const char *text = json_string_value(member(c->defaults, name, strlen(name)));
-    return text != NULL ? text : fallback;
-}
-
-plm_status plm_config_refuse(const plm_config *c, const char *what, const char *value)
-{
-    return plm_fail(c->err, PLM_E_UNSUPPORTED,
-                    "unsupported %s \"%.80s\", %s: this construct is not known; describe the model "
-                    "in a record (docs/adding-a-model.md)",
-                    what, value, c->where);
-}
-
-plm_status plm_config_layer_type(const plm_config *c, const char *names, int32_t layer,
-                                 const char **out)
-{
-    const json_t *list = plm_config_get(c, names);
-    *out = NULL;
-    if (list == NULL)
-        return PLM_OK;
-    if (json_array_size(list) < (size_t)c->arch->layers)
-        return bad_value(c, names, "a list as long as the layers are many");
-    *out = json_string_value(json_array_get(list, (size_t)layer));
-    return *out != NULL ? PLM_OK : bad_value(c, names, "a list of texts");
-}
-
-plm_status plm_config_int_at(const plm_config *c, const char *names, int32_t i, int64_t *out)
-{
-    const json_t *v = plm_config_get(c, names);
-    if (v == NULL) {
-        *out = -1;
-        return PLM_OK;
-    }
-    if (json_is_array(v)) {
-        if (json_array_size(v) == 0) {
-            *out = -1;
-            return PLM_OK;
-        }
-        v = json_array_get(v, (size_t)i);
-    }
-    if (!whole_number(v, out) || *out < 0)
-        return bad_value(c, names, "a whole number for each layer");
-    return PLM_OK;
-}
-
 /* ---- top level ---- */
 
 static plm_status read_heads(plm_config *c)
@@ -201,13 +19,13 @@ static plm_status read_heads(plm_config *c)
     PLM_TRY(plm_config_int(c, "num_attention_heads|n_head|n_heads|num_heads", PLM_CONFIG_NEEDED,
                            1 << 16, &c->heads));
     if (c->heads == 0)
-        return bad_value(c, "num_attention_heads", "at least 1");
+        return plm_config_bad(c, "num_attention_heads", "at least 1");
     PLM_TRY(plm_config_int(c, "num_key_value_heads|num_kv_heads|n_head_kv|n_kv_heads", -1, 1 << 16,
                            &c->kv_heads));
     PLM_TRY(plm_config_int(c, "num_key_value_groups|kv_group_size", 0, 1 << 16, &group));
     if (c->kv_heads < 0 && group > 0) { /* query heads that share a key-value head */
         if (c->heads % group != 0)
-            return bad_value(c, "num_key_value_groups", "a divisor of num_attention_heads");
+            return plm_config_bad(c, "num_key_value_groups", "a divisor of num_attention_heads");
         c->kv_heads = c->heads / group;
     }
     if (c->kv_heads < 0)
@@ -277,7 +95,7 @@ static plm_status count_layers(const plm_config *c)
     PLM_TRY(plm_config_int(c, "num_hidden_layers|n_layer|num_layers|n_layers", fallback,
                            PLM_LAYERS_MAX, &c->arch->layers));
     if (c->arch->layers < 1 || c->arch->layers > PLM_LAYERS_MAX)
-        return bad_value(c, "num_hidden_layers", "1 to 1024");
+        return plm_config_bad(c, "num_hidden_layers", "1 to 1024");
     return PLM_OK;
 }
 
@@ -289,8 +107,8 @@ static plm_status read_top(plm_config *c)
                            &a->hidden));
     PLM_TRY(plm_config_int(c, "vocab_size|padded_vocab_size", PLM_CONFIG_NEEDED, 1 << 26,
                            &a->vocab));
-    PLM_TRY(get_long(c,
-                     "max_position_embeddings|n_positions|max_sequence_length|model_max_length|"
+    PLM_TRY(plm_config_long(c,
+                            "max_position_embeddings|n_positions|max_sequence_length|model_max_length|"
                      "max_seq_len|n_ctx|seq_length",
                      0, INT64_C(1) << 39, &a->max_context));
     PLM_TRY(read_heads(c));
@@ -404,7 +222,7 @@ static const json_t *text_object(const json_t *root)
 {
     static const char *const nest[] = {"text_config", "llm_config", "language_config"};
     for (size_t i = 0; i < sizeof nest / sizeof *nest; i++) {
-        const json_t *v = member(root, nest[i], strlen(nest[i]));
+        const json_t *v = plm_config_member(root, nest[i]);
         if (json_is_object(v) && json_object_size(v) > 0)
             return v;
     }
@@ -470,9 +288,9 @@ plm_status plm_model_from_config(const char *json, size_t bytes, const char *whe
     PLM_GOTO(parse_config(json, bytes, where, &root, err));
     c.root = root;
     c.text = text_object(root);
-    const char *type = json_string_value(member(c.text, "model_type", 10));
+    const char *type = json_string_value(plm_config_member(c.text, "model_type"));
     if (type == NULL)
-        type = json_string_value(member(root, "model_type", 10));
+        type = json_string_value(plm_config_member(root, "model_type"));
     if (type != NULL)
         c.type = type;
     set_names(out, where, c.type);

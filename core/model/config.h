@@ -1,4 +1,5 @@
-/* config.h - the parts of the config.json reader: config.c (entry, top level, keys), config_family.c
+/* config.h - the parts of the config.json reader: config.c (entry, top level), config_get.c
+** (look-up), config_keys.c (keys that must not be passed over), config_family.c
 ** (what the name of a family implies), config_attn.c, config_ffn.c, config_rope.c, config_quant.c.
 **
 ** A value is looked for under several names at once ("num_hidden_layers|n_layer"), first in the
@@ -22,7 +23,9 @@ typedef struct plm_config {
     int32_t heads, kv_heads, head_dim;
 } plm_config;
 
-/* ---- config.c ---- */
+/* ---- config_get.c ---- */
+/* Value of one name in an object; NULL when absent, null, or obj is no object. */
+const json_t *plm_config_member(const json_t *obj, const char *name);
 /* NULL when none of the names is present with a value other than null. */
 const json_t *plm_config_get(const plm_config *c, const char *names);
 bool plm_config_has(const plm_config *c, const char *names);
@@ -30,6 +33,8 @@ bool plm_config_has(const plm_config *c, const char *names);
 /* A whole number from 0 to hi; the default when absent, PLM_E_INVALID when absent and needed. */
 plm_status plm_config_int(const plm_config *c, const char *names, int64_t fallback, int64_t hi,
                           int32_t *out) PLM_MUST_USE;
+plm_status plm_config_long(const plm_config *c, const char *names, int64_t fallback, int64_t hi,
+                           int64_t *out) PLM_MUST_USE;
 plm_status plm_config_real(const plm_config *c, const char *names, double fallback, double *out)
     PLM_MUST_USE;
 /* true/false, or 0/1. */
@@ -41,6 +46,8 @@ plm_status plm_config_text(const plm_config *c, const char *names, const char *f
 /* A trait of the family ("plm_..." keys of the table), which a file cannot set. */
 bool plm_config_trait(const plm_config *c, const char *name);
 const char *plm_config_trait_text(const plm_config *c, const char *name, const char *fallback);
+/* "bad value of "NAME", FILE: want WANT; ..." with the first of the names. */
+plm_status plm_config_bad(const plm_config *c, const char *names, const char *want) PLM_MUST_USE;
 /* "unsupported WHAT "VALUE", FILE: ..." */
 plm_status plm_config_refuse(const plm_config *c, const char *what, const char *value) PLM_MUST_USE;
 

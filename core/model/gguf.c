@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "core/base/mem.h"
-#include "core/model/load.h"
+#include "core/model/gguf_dir.h"
 #include "core/model/utf8.h"
 
 #define HEADER_BYTES 24
@@ -20,20 +20,6 @@
 #define ALIGNMENT_MAX (1u << 20)
 #define ALIGNMENT_DEFAULT 32u
 #define MEMORY_FLOOR_BYTES (1u << 20)
-
-enum { VALUE_U8, VALUE_I8, VALUE_U16, VALUE_I16, VALUE_U32, VALUE_I32, VALUE_F32, VALUE_BOOL,
-       VALUE_STRING, VALUE_ARRAY, VALUE_U64, VALUE_I64, VALUE_F64, VALUE_COUNT };
-static const unsigned char value_bytes[VALUE_COUNT] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
-
-struct plm_gguf {
-    const unsigned char *data;
-    size_t bytes;
-    uint64_t n_pairs, n_tensors;
-    uint64_t *pair; /* offset of each pair's record, in order of key */
-    plm_tensor *tensor;
-    uint64_t *by_name; /* indices of the tensors in order of name */
-    char *names;       /* NUL-terminated, end to end */
-};
 
 typedef struct cursor {
     const unsigned char *data;
@@ -53,19 +39,11 @@ static size_t left(const cursor *c)
     return c->bytes - c->at;
 }
 
-static uint64_t load_le(const unsigned char *p, size_t n)
-{
-    uint64_t v = 0;
-    for (size_t i = 0; i < n; i++)
-        v |= (uint64_t)p[i] << (8 * i);
-    return v;
-}
-
 static plm_status read_u32(cursor *c, uint32_t *out)
 {
     if (left(c) < 4)
         return reject(c, "short", "the header ends inside a number");
-    *out = (uint32_t)load_le(c->data + c->at, 4);
+    *out = (uint32_t)plm_gguf_le(c->data + c->at, 4);
     c->at += 4;
     return PLM_OK;
 }
@@ -74,7 +52,7 @@ static plm_status read_u64(cursor *c, uint64_t *out)
 {
     if (left(c) < 8)
         return reject(c, "short", "the header ends inside a number");
-    *out = load_le(c->data + c->at, 8);
+    *out = plm_gguf_le(c->data + c->at, 8);
     c->at += 8;
     return PLM_OK;
 }
@@ -103,9 +81,9 @@ static plm_status skip_array(cursor *c)
     if (type >= VALUE_COUNT || type == VALUE_ARRAY)
         return reject(c, "value_type", "an array of an unknown type, or of arrays");
     if (type != VALUE_STRING) {
-        if (count > left(c) / value_bytes[type])
+        if (count > left(c) / plm_gguf_value_bytes[type])
             return reject(c, "length", "an array is longer than the file");
-        c->at += (size_t)count * value_bytes[type];
+        c->at += (size_t)count * plm_gguf_value_bytes[type];
         return PLM_OK;
     }
     if (count > left(c) / 8)
@@ -137,30 +115,17 @@ static plm_status skip_pair(cursor *c)
         return skip_array(c);
     if (type == VALUE_STRING)
         return read_string(c, &text, &n);
-    if (value_bytes[type] > left(c))
+    if (plm_gguf_value_bytes[type] > left(c))
         return reject(c, "short", "the header ends inside a value");
-    c->at += value_bytes[type];
+    c->at += plm_gguf_value_bytes[type];
     return PLM_OK;
-}
-
-/* Key of the (checked) pair at an offset. */
-static const char *key_at(const plm_gguf *g, uint64_t offset, size_t *n)
-{
-    *n = (size_t)load_le(g->data + offset, 8);
-    return (const char *)g->data + offset + 8;
-}
-
-static int compare_text(const char *a, size_t na, const char *b, size_t nb)
-{
-    int order = memcmp(a, b, na < nb ? na : nb);
-    return order != 0 ? order : na < nb ? -1 : na > nb;
 }
 
 static int compare_pairs(const plm_gguf *g, uint64_t a, uint64_t b)
 {
     size_t na, nb;
-    const char *ka = key_at(g, a, &na), *kb = key_at(g, b, &nb);
-    return compare_text(ka, na, kb, nb);
+    const char *ka = plm_gguf_key_at(g, a, &na), *kb = plm_gguf_key_at(g, b, &nb);
+    return plm_gguf_compare(ka, na, kb, nb);
 }
 
 static int compare_tensors(const plm_gguf *g, uint64_t a, uint64_t b)
@@ -214,33 +179,15 @@ static plm_status read_pairs(plm_gguf *g, cursor *c)
     return PLM_OK;
 }
 
-/* Offset of the type of a key's value, 0 if there is none. */
-static size_t find_value(const plm_gguf *g, const char *key)
-{
-    size_t lo = 0, hi = (size_t)g->n_pairs, bytes = strlen(key);
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2, n;
-        const char *k = key_at(g, g->pair[mid], &n);
-        int order = compare_text(key, bytes, k, n);
-        if (order == 0)
-            return (size_t)g->pair[mid] + 8 + n;
-        if (order < 0)
-            hi = mid;
-        else
-            lo = mid + 1;
-    }
-    return 0;
-}
-
 static plm_status read_alignment(const plm_gguf *g, const cursor *c, uint32_t *out)
 {
     *out = ALIGNMENT_DEFAULT;
-    size_t at = find_value(g, "general.alignment");
+    size_t at = plm_gguf_value(g, "general.alignment");
     if (at == 0)
         return PLM_OK;
-    if (load_le(g->data + at, 4) != VALUE_U32)
+    if (plm_gguf_le(g->data + at, 4) != VALUE_U32)
         return reject(c, "alignment", "general.alignment is not an unsigned 32-bit number");
-    uint32_t a = (uint32_t)load_le(g->data + at + 4, 4);
+    uint32_t a = (uint32_t)plm_gguf_le(g->data + at + 4, 4);
     if (a == 0 || (a & (a - 1)) != 0)
         return reject(c, "alignment", "general.alignment is not a power of two");
     if (a > ALIGNMENT_MAX)
@@ -455,112 +402,4 @@ const plm_tensor *plm_gguf_find(const plm_gguf *g, const char *name)
             lo = mid + 1;
     }
     return NULL;
-}
-
-/* ---- reading metadata ---- */
-
-/* The integer of a value of one of the whole types, bools included. */
-static bool whole_value(uint64_t type, const unsigned char *p, int64_t *out)
-{
-    uint64_t v = type < VALUE_COUNT ? load_le(p, value_bytes[type]) : 0;
-    switch (type) {
-    case VALUE_U8:
-    case VALUE_U16:
-    case VALUE_U32:
-    case VALUE_BOOL:
-        *out = (int64_t)v;
-        return true;
-    case VALUE_I8:
-        *out = (int8_t)v;
-        return true;
-    case VALUE_I16:
-        *out = (int16_t)v;
-        return true;
-    case VALUE_I32:
-        *out = (int32_t)v;
-        return true;
-    case VALUE_I64:
-        *out = (int64_t)v;
-        return true;
-    case VALUE_U64:
-        *out = (int64_t)v;
-        return v <= INT64_MAX;
-    default:
-        return false;
-    }
-}
-
-bool plm_gguf_int(const plm_gguf *g, const char *key, int64_t *out)
-{
-    size_t at = find_value(g, key);
-    if (at == 0)
-        return false;
-    uint64_t type = load_le(g->data + at, 4);
-    return type != VALUE_BOOL && whole_value(type, g->data + at + 4, out);
-}
-
-bool plm_gguf_real(const plm_gguf *g, const char *key, double *out)
-{
-    size_t at = find_value(g, key);
-    if (at == 0)
-        return false;
-    uint64_t type = load_le(g->data + at, 4);
-    uint64_t bits = type < VALUE_COUNT ? load_le(g->data + at + 4, value_bytes[type]) : 0;
-    uint32_t low = (uint32_t)bits;
-    float single;
-    int64_t whole;
-    switch (type) {
-    case VALUE_F32:
-        memcpy(&single, &low, sizeof single);
-        *out = (double)single;
-        return true;
-    case VALUE_F64:
-        memcpy(out, &bits, sizeof *out);
-        return true;
-    default:
-        if (type == VALUE_BOOL || !whole_value(type, g->data + at + 4, &whole))
-            return false;
-        *out = (double)whole;
-        return true;
-    }
-}
-
-bool plm_gguf_bool(const plm_gguf *g, const char *key, bool *out)
-{
-    size_t at = find_value(g, key);
-    if (at == 0 || load_le(g->data + at, 4) != VALUE_BOOL)
-        return false;
-    *out = g->data[at + 4] != 0;
-    return true;
-}
-
-bool plm_gguf_text(const plm_gguf *g, const char *key, const char **text, size_t *bytes)
-{
-    size_t at = find_value(g, key);
-    if (at == 0 || load_le(g->data + at, 4) != VALUE_STRING)
-        return false;
-    *bytes = (size_t)load_le(g->data + at + 4, 8);
-    *text = (const char *)g->data + at + 12;
-    return true;
-}
-
-bool plm_gguf_int_at(const plm_gguf *g, const char *key, size_t i, int64_t *out)
-{
-    size_t at = find_value(g, key);
-    if (at == 0)
-        return false;
-    uint64_t type = load_le(g->data + at, 4);
-    if (type != VALUE_ARRAY)
-        return whole_value(type, g->data + at + 4, out);
-    uint64_t item = load_le(g->data + at + 4, 4), count = load_le(g->data + at + 8, 8);
-    return i < count && item != VALUE_STRING &&
-           whole_value(item, g->data + at + 16 + i * value_bytes[item], out);
-}
-
-size_t plm_gguf_array_len(const plm_gguf *g, const char *key)
-{
-    size_t at = find_value(g, key);
-    if (at == 0 || load_le(g->data + at, 4) != VALUE_ARRAY)
-        return 0;
-    return (size_t)load_le(g->data + at + 8, 8);
 }
