@@ -119,7 +119,8 @@ static inline uint64_t announced_bytes(const gguf_writer *w)
 
 /* ---- a model ---- */
 
-static inline void put_ffn(gguf_writer *w, const plm_arch *a, int i, const plm_layer *k, bool packed)
+static inline void put_ffn(gguf_writer *w, const plm_arch *a, int i, const plm_layer *k,
+                           bool packed)
 {
     int64_t h = a->hidden, wide = k->expert_hidden ? k->expert_hidden : h;
     if (k->ffn > 0) {
@@ -225,8 +226,10 @@ static inline void put_metadata(gguf_writer *w, const plm_arch *a)
     put_u32(w, ".block_count", a->layers);
     put_u32(w, ".embedding_length", a->hidden);
     put_u32(w, ".context_length", a->max_context);
-    put_f32(w, a->norm == PLM_NORM_RMS ? ".attention.layer_norm_rms_epsilon"
-                                       : ".attention.layer_norm_epsilon", a->norm_eps);
+    put_f32(w,
+            a->norm == PLM_NORM_RMS ? ".attention.layer_norm_rms_epsilon"
+                                    : ".attention.layer_norm_epsilon",
+            a->norm_eps);
     put_u32(w, ".attention.head_count", k->heads);
     put_u32(w, ".attention.head_count_kv", k->attn == PLM_ATTN_MLA ? 1 : k->kv_heads);
     put_rope(w, &k->rope);

@@ -16,7 +16,8 @@ static inline unsigned hex_digit(char c)
     return (unsigned)(c <= '9' ? c - '0' : c - 'a' + 10);
 }
 
-/* The bytes of a row, in a heap block of exactly that size so that a reader past the end is seen. */
+/* The bytes of a row, in a heap block of exactly that size so that a reader past the end is seen.
+ */
 static inline unsigned char *hostile_decode(const hostile_file *f)
 {
     unsigned char *out = malloc(f->bytes ? f->bytes : 1);

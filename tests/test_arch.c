@@ -63,8 +63,9 @@ static void checks(void **state)
     BAD("nemotron-3-nano-30b-a3b", a.kind[0].ssm_state = 0, "ssm_state");
     BAD("deepseek-v4-flash", a.kind[0].o_groups = 7, "o_groups");
     /* Each width is legal, their product is not. */
-    BAD("mixtral-8x7b-v0.1", (a.hidden = 1 << 20, a.kind[0].experts = 1 << 16,
-                              a.kind[0].expert_ffn = 1 << 24), "parameters");
+    BAD("mixtral-8x7b-v0.1",
+        (a.hidden = 1 << 20, a.kind[0].experts = 1 << 16, a.kind[0].expert_ffn = 1 << 24),
+        "parameters");
     plm_catalog_destroy(c);
 }
 

@@ -72,8 +72,10 @@ static void unlisted_family(void **state)
     (void)state;
     plm_error err = {0};
     plm_arch a;
-    assert_ok(read_text("{\"model_type\":\"brand_new\"," LLAMA_KEYS ",\"torch_dtype\":\"bfloat16\"}",
-                        &a, &err), err);
+    assert_ok(read_text("{\"model_type\":\"brand_new\"," LLAMA_KEYS
+                        ",\"torch_dtype\":\"bfloat16\"}",
+                        &a, &err),
+              err);
     assert_int_equal(a.layers, 4);
     assert_int_equal(a.n_kinds, 1);
     assert_int_equal(a.kind[0].dk, 32);
@@ -90,12 +92,18 @@ static void aliases(void **state)
     (void)state;
     plm_error err = {0};
     plm_arch a, b;
-    assert_ok(read_text("{" LLAMA_KEYS ",\"rope_theta\":500000,\"rope_scaling\":{\"type\":\"linear\","
-                        "\"factor\":4}}", &a, &err), err);
-    assert_ok(read_text("{\"n_layer\":4,\"n_embd\":256,\"n_head\":8,\"num_kv_heads\":2,\"n_inner\":512,"
-                        "\"padded_vocab_size\":1000,\"rms_norm_eps\":0.00001,\"activation_function\":"
-                        "\"silu\",\"rope_parameters\":{\"rope_type\":\"linear\",\"rope_theta\":500000.0,"
-                        "\"factor\":4.0}}", &b, &err), err);
+    assert_ok(read_text("{" LLAMA_KEYS
+                        ",\"rope_theta\":500000,\"rope_scaling\":{\"type\":\"linear\","
+                        "\"factor\":4}}",
+                        &a, &err),
+              err);
+    assert_ok(
+        read_text("{\"n_layer\":4,\"n_embd\":256,\"n_head\":8,\"num_kv_heads\":2,\"n_inner\":512,"
+                  "\"padded_vocab_size\":1000,\"rms_norm_eps\":0.00001,\"activation_function\":"
+                  "\"silu\",\"rope_parameters\":{\"rope_type\":\"linear\",\"rope_theta\":500000.0,"
+                  "\"factor\":4.0}}",
+                  &b, &err),
+        err);
     assert_ok(plm_arch_same(&a, &b, &err), err);
     plm_arch_fini(&a);
     plm_arch_fini(&b);
@@ -108,8 +116,9 @@ static void gqa_fields(void **state)
     (void)state;
     plm_error err = {0};
     plm_arch a;
-    static const char head[] = "{\"num_hidden_layers\":1,\"hidden_size\":4096,\"intermediate_size\":64,"
-                               "\"vocab_size\":10,\"rms_norm_eps\":1e-5,\"num_attention_heads\":32,";
+    static const char head[] =
+        "{\"num_hidden_layers\":1,\"hidden_size\":4096,\"intermediate_size\":64,"
+        "\"vocab_size\":10,\"rms_norm_eps\":1e-5,\"num_attention_heads\":32,";
     char text[512];
     snprintf(text, sizeof text, "%s\"num_key_value_heads\":8}", head);
     assert_ok(read_text(text, &a, &err), err);
@@ -128,7 +137,8 @@ static void refuses(void **state)
         const char *extra, *named;
     } bad[] = {
         {",\"layer_types\":[\"full_attention\",\"spiral_attention\",\"full_attention\","
-         "\"full_attention\"]", "spiral_attention"},
+         "\"full_attention\"]",
+         "spiral_attention"},
         {",\"rope_scaling\":{\"rope_type\":\"helix\",\"factor\":2}", "helix"},
         {",\"hidden_act\":\"xielu\"", "xielu"},
         {",\"num_memory_blocks\":4", "num_memory_blocks"},
@@ -144,7 +154,8 @@ static void refuses(void **state)
         {",\"model_type\":\"recurrent_gemma\"", "RG-LRU"},
         {",\"torch_dtype\":\"float3\"", "float3"},
         {",\"use_qk_norm\":true", "use_qk_norm"},
-        {",\"model_type\":\"kimi_linear\",\"linear_attn_config\":{\"num_heads\":2}", "full_attn_layers"},
+        {",\"model_type\":\"kimi_linear\",\"linear_attn_config\":{\"num_heads\":2}",
+         "full_attn_layers"},
         {",\"linear_attn_config\":{\"full_attn_layers\":[4]}", "linear_attn_config"},
         {",\"full_attention_interval\":2,\"linear_num_value_heads\":4", "mixer"},
         {",\"model_type\":\"gemma4_text\",\"hidden_size_per_layer_input\":256",
@@ -154,11 +165,12 @@ static void refuses(void **state)
     plm_arch a;
     char text[1024];
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        const char *act = strstr(bad[i].extra, "hidden_act") ? ",\"x\":0" : ",\"hidden_act\":\"silu\"";
+        const char *act =
+            strstr(bad[i].extra, "hidden_act") ? ",\"x\":0" : ",\"hidden_act\":\"silu\"";
         snprintf(text, sizeof text,
                  "{\"num_hidden_layers\":4,\"hidden_size\":256,\"num_attention_heads\":8,"
-                 "\"intermediate_size\":512,\"vocab_size\":1000,\"rms_norm_eps\":1e-5%s%s}", act,
-                 bad[i].extra);
+                 "\"intermediate_size\":512,\"vocab_size\":1000,\"rms_norm_eps\":1e-5%s%s}",
+                 act, bad[i].extra);
         memset(&err, 0, sizeof err);
         plm_status status = read_text(text, &a, &err);
         plm_arch_fini(&a);
@@ -167,15 +179,22 @@ static void refuses(void **state)
     }
     /* Empty values of such keys say nothing. */
     assert_ok(read_text("{" LLAMA_KEYS ",\"num_memory_blocks\":0,\"expert_choice\":false,"
-                        "\"layer_types_x\":null,\"moe_stuff\":[]}", &a, &err), err);
+                        "\"layer_types_x\":null,\"moe_stuff\":[]}",
+                        &a, &err),
+              err);
     /* No decoder at all: BERT has no rms_norm_eps, a vision tower no vocabulary. */
-    assert_int_equal(read_text("{\"model_type\":\"bert\",\"num_hidden_layers\":12,\"hidden_size\":768,"
-                               "\"num_attention_heads\":12,\"intermediate_size\":3072,\"vocab_size\":"
-                               "30522,\"layer_norm_eps\":1e-12,\"hidden_act\":\"gelu\"}", &a, &err),
-                     PLM_E_UNSUPPORTED);
+    assert_int_equal(
+        read_text("{\"model_type\":\"bert\",\"num_hidden_layers\":12,\"hidden_size\":768,"
+                  "\"num_attention_heads\":12,\"intermediate_size\":3072,\"vocab_size\":"
+                  "30522,\"layer_norm_eps\":1e-12,\"hidden_act\":\"gelu\"}",
+                  &a, &err),
+        PLM_E_UNSUPPORTED);
     assert_non_null(strstr(err.text, "bert"));
-    assert_int_equal(read_text("{\"model_type\":\"vit\",\"num_hidden_layers\":12,\"hidden_size\":768,"
-                               "\"image_size\":224}", &a, &err), PLM_E_UNSUPPORTED);
+    assert_int_equal(
+        read_text("{\"model_type\":\"vit\",\"num_hidden_layers\":12,\"hidden_size\":768,"
+                  "\"image_size\":224}",
+                  &a, &err),
+        PLM_E_UNSUPPORTED);
     assert_non_null(strstr(err.text, "vit"));
 }
 
@@ -186,14 +205,21 @@ static void bad_values(void **state)
     static const struct {
         const char *key, *value;
     } bad[] = {
-        {"num_hidden_layers", "0"},  {"num_hidden_layers", "9223372036854775807"},
-        {"num_hidden_layers", "-1"}, {"num_hidden_layers", "\"many\""},
-        {"hidden_size", "-4096"},    {"hidden_size", "null"},
+        {"num_hidden_layers", "0"},
+        {"num_hidden_layers", "9223372036854775807"},
+        {"num_hidden_layers", "-1"},
+        {"num_hidden_layers", "\"many\""},
+        {"hidden_size", "-4096"},
+        {"hidden_size", "null"},
         {"hidden_size", "0"},
-        {"num_attention_heads", "0"}, {"num_attention_heads", "7"},
-        {"num_key_value_heads", "3"}, {"num_key_value_heads", "2.5"},
-        {"vocab_size", "1e18"},       {"vocab_size", "0"},
-        {"intermediate_size", "-5"},  {"rms_norm_eps", "-1"},
+        {"num_attention_heads", "0"},
+        {"num_attention_heads", "7"},
+        {"num_key_value_heads", "3"},
+        {"num_key_value_heads", "2.5"},
+        {"vocab_size", "1e18"},
+        {"vocab_size", "0"},
+        {"intermediate_size", "-5"},
+        {"rms_norm_eps", "-1"},
         {"rms_norm_eps", "\"x\""},
     };
     plm_error err;
@@ -236,9 +262,12 @@ static void quantised(void **state)
         {"{\"quant_method\":\"awq\",\"bits\":4,\"group_size\":128}", "awq4"},
         {"{\"quant_method\":\"gptq\",\"bits\":8}", "gptq8"},
         {"{\"quant_method\":\"bitsandbytes\",\"load_in_4bit\":true,\"bnb_4bit_quant_type\":\"nf4\","
-         "\"bnb_4bit_use_double_quant\":true}", "nf4_dq"},
-        {"{\"quant_method\":\"compressed-tensors\",\"format\":\"float-quantized\",\"config_groups\":"
-         "{\"group_0\":{\"weights\":{\"num_bits\":8,\"type\":\"float\",\"strategy\":\"channel\"}}}}",
+         "\"bnb_4bit_use_double_quant\":true}",
+         "nf4_dq"},
+        {"{\"quant_method\":\"compressed-tensors\",\"format\":\"float-quantized\",\"config_"
+         "groups\":"
+         "{\"group_0\":{\"weights\":{\"num_bits\":8,\"type\":\"float\",\"strategy\":\"channel\"}}}"
+         "}",
          "fp8_row"},
         {"{\"quant_method\":\"compressed-tensors\",\"format\":\"pack-quantized\",\"config_groups\":"
          "{\"group_0\":{\"weights\":{\"num_bits\":4,\"type\":\"int\",\"strategy\":\"group\"}}}}",
@@ -262,7 +291,9 @@ static void infinity(void **state)
     plm_error err = {0};
     plm_arch a;
     assert_ok(read_text("{" LLAMA_KEYS ",\"time_step_limit\":[0.0, Infinity],\"x\":NaN,\"y\":"
-                        "\"a \\\"NaN\"}", &a, &err), err);
+                        "\"a \\\"NaN\"}",
+                        &a, &err),
+              err);
 }
 
 static void longrope(void **state)
@@ -313,11 +344,11 @@ static void torture(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_catalog), cmocka_unit_test(families_parse),
+        cmocka_unit_test(equals_catalog),  cmocka_unit_test(families_parse),
         cmocka_unit_test(unlisted_family), cmocka_unit_test(aliases),
-        cmocka_unit_test(gqa_fields),     cmocka_unit_test(refuses),
-        cmocka_unit_test(bad_values),     cmocka_unit_test(quantised),
-        cmocka_unit_test(infinity),       cmocka_unit_test(longrope),
+        cmocka_unit_test(gqa_fields),      cmocka_unit_test(refuses),
+        cmocka_unit_test(bad_values),      cmocka_unit_test(quantised),
+        cmocka_unit_test(infinity),        cmocka_unit_test(longrope),
         cmocka_unit_test(torture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

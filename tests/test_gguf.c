@@ -81,7 +81,8 @@ static void cut_sweep(void **state)
     free(whole);
 }
 
-/* Cases the rules name beside the records: alignment of another type, one byte short, dims that wrap
+/* Cases the rules name beside the records: alignment of another type, one byte short, dims that
+*wrap
 ** to 4, five dims, a row that is no multiple of its block, repeated keys, bad text. */
 static void more_hostile(void **state)
 {
@@ -89,7 +90,7 @@ static void more_hostile(void **state)
     static const struct {
         const char *reason;
         int what;
-    } bad[] = {{"overflow", 0}, {"ndims", 1}, {"block", 2}, {"dup_key", 3}, {"alignment", 4},
+    } bad[] = {{"overflow", 0}, {"ndims", 1}, {"block", 2},   {"dup_key", 3}, {"alignment", 4},
                {"utf8", 5},     {"name", 6},  {"version", 7}, {"count", 8}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         gguf_writer *w = calloc(1, sizeof *w);
@@ -182,17 +183,28 @@ static void models(void **state)
         const char *id, *family;
         bool packed, interleaved;
     } m[] = {
-        {"Llama-3.1-8B", "llama", false, true},    {"Mixtral-8x7B-v0.1", "llama", false, true},
-        {"Llama-3.2-1B", "llama", false, true},    {"Qwen2.5-7B", "qwen2", false, false},
-        {"Qwen3-0.6B", "qwen3", false, false},     {"Qwen3-30B-A3B", "qwen3moe", false, false},
-        {"Gemma-2-9B", "gemma2", false, false},    {"Gemma-2-27B", "gemma2", false, false},
-        {"Gemma-3-27B", "gemma3", false, false},   {"Gemma-3-1B", "gemma3", false, false},
-        {"Gemma-2B", "gemma", false, false},       {"Phi-3-mini-4k", "phi3", true, false},
-        {"DeepSeek-V3", "deepseek2", false, true}, {"DeepSeek-V2-Lite", "deepseek2", false, true},
-        {"gpt-oss-20b", "gpt-oss", false, false},  {"Qwen3-Next-80B-A3B", "qwen3next", false, false},
-        {"GLM-4.5", "glm4moe", false, false},      {"Falcon-7B", "falcon", true, false},
-        {"GPT-2", "gpt2", true, false},            {"BLOOM-176B", "bloom", true, false},
-        {"MiniMax-M2", "minimax-m2", false, false}, {"dots.llm1", "dots1", false, false},
+        {"Llama-3.1-8B", "llama", false, true},
+        {"Mixtral-8x7B-v0.1", "llama", false, true},
+        {"Llama-3.2-1B", "llama", false, true},
+        {"Qwen2.5-7B", "qwen2", false, false},
+        {"Qwen3-0.6B", "qwen3", false, false},
+        {"Qwen3-30B-A3B", "qwen3moe", false, false},
+        {"Gemma-2-9B", "gemma2", false, false},
+        {"Gemma-2-27B", "gemma2", false, false},
+        {"Gemma-3-27B", "gemma3", false, false},
+        {"Gemma-3-1B", "gemma3", false, false},
+        {"Gemma-2B", "gemma", false, false},
+        {"Phi-3-mini-4k", "phi3", true, false},
+        {"DeepSeek-V3", "deepseek2", false, true},
+        {"DeepSeek-V2-Lite", "deepseek2", false, true},
+        {"gpt-oss-20b", "gpt-oss", false, false},
+        {"Qwen3-Next-80B-A3B", "qwen3next", false, false},
+        {"GLM-4.5", "glm4moe", false, false},
+        {"Falcon-7B", "falcon", true, false},
+        {"GPT-2", "gpt2", true, false},
+        {"BLOOM-176B", "bloom", true, false},
+        {"MiniMax-M2", "minimax-m2", false, false},
+        {"dots.llm1", "dots1", false, false},
         {"Llama-2-7B", "novel-llama", false, false}, /* no row: read as a Llama */
     };
     plm_error err = {0};
@@ -202,7 +214,8 @@ static void models(void **state)
         plm_arch want, got;
         load_record(c, m[i].id, &want);
         as_gguf(&want, m[i].interleaved);
-        if (strcmp(m[i].id, "Llama-3.2-1B") == 0) /* the factor is in the tensor, see read_scaling */
+        if (strcmp(m[i].id, "Llama-3.2-1B") ==
+            0) /* the factor is in the tensor, see read_scaling */
             want.kind[0].rope.factor = 8;
         gguf_writer *w = write_model(&want, m[i].family, m[i].packed);
         plm_gguf *g;
@@ -337,8 +350,8 @@ static void torture(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hostile),     cmocka_unit_test(cut_sweep),  cmocka_unit_test(more_hostile),
-        cmocka_unit_test(split_rules), cmocka_unit_test(models),     cmocka_unit_test(vocabulary),
+        cmocka_unit_test(hostile),     cmocka_unit_test(cut_sweep), cmocka_unit_test(more_hostile),
+        cmocka_unit_test(split_rules), cmocka_unit_test(models),    cmocka_unit_test(vocabulary),
         cmocka_unit_test(unknown),     cmocka_unit_test(torture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

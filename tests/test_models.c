@@ -106,8 +106,8 @@ static void records(void **state)
         if (count_params(&a, &got)) {
             if (got.total != a.params_published || got.active != a.active_published)
                 fail_msg("%s: total %lld, published %lld; active %lld, published %lld", r->id,
-                         (long long)got.total, (long long)a.params_published,
-                         (long long)got.active, (long long)a.active_published);
+                         (long long)got.total, (long long)a.params_published, (long long)got.active,
+                         (long long)a.active_published);
             exact++;
         }
         plm_arch_fini(&a);
@@ -117,7 +117,8 @@ static void records(void **state)
     plm_catalog_destroy(c);
 }
 
-/* Published exact counts, typed in by hand: model cards, and case CA-11 (jranaraki/vllm-fit issue 27;
+/* Published exact counts, typed in by hand: model cards, and case CA-11 (jranaraki/vllm-fit issue
+*27;
 ** huggingface.js issue 2182). */
 static void published(void **state)
 {
@@ -126,12 +127,9 @@ static void published(void **state)
         const char *id;
         int64_t total, active;
     } p[] = {
-        {"mixtral_8x7b-V0.1", 46702792704, 12879925248},
-        {"QWEN3-30B-A3B", 30532122624, 3353032704},
-        {"deepseek v3", 671026419200, 37552297472},
-        {"llama-3.1-8b", 8030261248, 8030261248},
-        {"gpt_oss_20b", 20914757184, 4187440704},
-        {"gpt2", 124439808, 124439808},
+        {"mixtral_8x7b-V0.1", 46702792704, 12879925248}, {"QWEN3-30B-A3B", 30532122624, 3353032704},
+        {"deepseek v3", 671026419200, 37552297472},      {"llama-3.1-8b", 8030261248, 8030261248},
+        {"gpt_oss_20b", 20914757184, 4187440704},        {"gpt2", 124439808, 124439808},
         {"falcon-7b", 6921720704, 6921720704},
     };
     plm_error err = {0};
@@ -190,8 +188,9 @@ static void compressed(void **state)
 }
 
 static const char record_head[] = "{\"id\":\"x\",\"hidden\":64,\"vocab\":100,";
-static const char record_kind[] = "\"attn\":\"full\",\"heads\":4,\"kv_heads\":2,\"dk\":16,\"dv\":16,"
-                                  "\"ffn\":128,\"glu\":true,\"act\":\"silu\",\"norms\":2";
+static const char record_kind[] =
+    "\"attn\":\"full\",\"heads\":4,\"kv_heads\":2,\"dk\":16,\"dv\":16,"
+    "\"ffn\":128,\"glu\":true,\"act\":\"silu\",\"norms\":2";
 
 static plm_status read_record(plm_arch *a, plm_error *err, const char *tail)
 {
@@ -277,8 +276,8 @@ static const char small_config[] =
 static void folder(void **state)
 {
     (void)state;
-    static const char header[] =
-        "{\"model.embed_tokens.weight\":{\"dtype\":\"F16\",\"shape\":[12,8],\"data_offsets\":[0,192]}}";
+    static const char header[] = "{\"model.embed_tokens.weight\":{\"dtype\":\"F16\",\"shape\":[12,"
+                                 "8],\"data_offsets\":[0,192]}}";
     char dir[] = "/tmp/plm-models-XXXXXX", shard[8 + sizeof header - 1] = {0};
     assert_non_null(mkdtemp(dir));
     plm_error err;
@@ -349,12 +348,8 @@ static void split(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records),
-        cmocka_unit_test(published),
-        cmocka_unit_test(compressed),
-        cmocka_unit_test(sequences),
-        cmocka_unit_test(folder),
-        cmocka_unit_test(split),
+        cmocka_unit_test(records),   cmocka_unit_test(published), cmocka_unit_test(compressed),
+        cmocka_unit_test(sequences), cmocka_unit_test(folder),    cmocka_unit_test(split),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

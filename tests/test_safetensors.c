@@ -51,10 +51,9 @@ static unsigned char *make(const char *header, size_t data, size_t *bytes)
     return out;
 }
 
-static const char two[] =
-    "{\"__metadata__\":{\"format\":\"pt\",\"a\\\"}\":\"}{\"},"
-    "\"b\":{\"dtype\":\"BF16\",\"shape\":[2,3],\"data_offsets\":[4,16]},"
-    "\"a\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}  ";
+static const char two[] = "{\"__metadata__\":{\"format\":\"pt\",\"a\\\"}\":\"}{\"},"
+                          "\"b\":{\"dtype\":\"BF16\",\"shape\":[2,3],\"data_offsets\":[4,16]},"
+                          "\"a\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]}}  ";
 
 static void good(void **state)
 {
@@ -112,15 +111,18 @@ static void reasons(void **state)
         const char *header, *reason;
     } bad[] = {
         {"{\"w\":{\"dtype\":\"F32\",\"shape\":[4194305,4194305,211106198978564],"
-         "\"data_offsets\":[0,4]}}", "overflow,"}, /* wraps to 4 in 64 bits */
+         "\"data_offsets\":[0,4]}}",
+         "overflow,"}, /* wraps to 4 in 64 bits */
         {"{\"w\":{\"dtype\":\"F32\",\"shape\":[-1],\"data_offsets\":[0,4]}}", "shape,"},
         {"{\"w\":{\"dtype\":\"F32\",\"shape\":1,\"data_offsets\":[0,4]}}", "shape,"},
         {"{\"w\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,4]}}", "offsets,"},
-        {"{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"x\":1}}", "header_json,"},
+        {"{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4],\"x\":1}}",
+         "header_json,"},
         {"{\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}} x", "header_json,"},
         {"{\"w\":{\"dtype\":\"F32\",\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
          "dup_key,"},
-        {"{\"__metadata__\":{\"a\":1},\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}",
+        {"{\"__metadata__\":{\"a\":1},\"w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]"
+         "}}",
          "header_json,"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

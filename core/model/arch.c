@@ -55,13 +55,20 @@ static const char *public_name(const char *field)
     static const struct {
         const char *field, *name;
     } alias[] = {
-        {"heads", "num_attention_heads"}, {"kv_heads", "num_key_value_heads"},
-        {"dk", "head_dim"},               {"dv", "v_head_dim"},
-        {"hidden", "hidden_size"},        {"vocab", "vocab_size"},
-        {"ffn", "intermediate_size"},     {"experts", "num_experts"},
-        {"top_k", "num_experts_per_tok"}, {"expert_ffn", "moe_intermediate_size"},
-        {"window", "sliding_window"},     {"kv_lora", "kv_lora_rank"},
-        {"q_lora", "q_lora_rank"},        {"dims", "rope dimensions"},
+        {"heads", "num_attention_heads"},
+        {"kv_heads", "num_key_value_heads"},
+        {"dk", "head_dim"},
+        {"dv", "v_head_dim"},
+        {"hidden", "hidden_size"},
+        {"vocab", "vocab_size"},
+        {"ffn", "intermediate_size"},
+        {"experts", "num_experts"},
+        {"top_k", "num_experts_per_tok"},
+        {"expert_ffn", "moe_intermediate_size"},
+        {"window", "sliding_window"},
+        {"kv_lora", "kv_lora_rank"},
+        {"q_lora", "q_lora_rank"},
+        {"dims", "rope dimensions"},
         {"theta", "rope_theta"},
     };
     for (size_t i = 0; i < sizeof alias / sizeof *alias; i++)
@@ -107,8 +114,8 @@ static plm_status check_attention(const plm_arch *a, const plm_layer *k, plm_err
         return bad(a, "dims", k->rope.dims, "must be even and at most head_dim", err);
     if (k->rope.theta > 0 && k->rope.dims == 0)
         return bad(a, "theta", k->rope.theta, "no rotated dimensions", err);
-    bool windowed =
-        k->attn == PLM_ATTN_SLIDING || k->attn == PLM_ATTN_CHUNKED || k->attn == PLM_ATTN_COMPRESSED;
+    bool windowed = k->attn == PLM_ATTN_SLIDING || k->attn == PLM_ATTN_CHUNKED ||
+                    k->attn == PLM_ATTN_COMPRESSED;
     if (windowed && k->window < 1)
         return bad(a, "window", k->window, "a windowed layer needs a positive window", err);
     if (k->attn == PLM_ATTN_MLA && k->kv_lora < 1)
@@ -160,8 +167,8 @@ static plm_status check_ffn(const plm_arch *a, const plm_layer *k, plm_error *er
     if ((k->shared_experts > 0) != (k->shared_ffn > 0))
         return bad(a, "shared_ffn", k->shared_ffn, "shared experts and their width go together",
                    err);
-    if (k->n_group > 1 && (k->experts % k->n_group != 0 || k->topk_group < 1 ||
-                           k->topk_group > k->n_group))
+    if (k->n_group > 1 &&
+        (k->experts % k->n_group != 0 || k->topk_group < 1 || k->topk_group > k->n_group))
         return bad(a, "n_group", k->n_group, "must divide num_experts, with topk_group inside it",
                    err);
     if (!k->hash_routed && k->router_fn == PLM_FN_NONE)

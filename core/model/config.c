@@ -37,14 +37,15 @@ static plm_status read_heads(plm_config *c)
     if (c->kv_heads == 0 || c->heads % c->kv_heads != 0)
         return plm_fail(c->err, PLM_E_INVALID,
                         "bad value of \"num_attention_heads\", %s: %d is not a multiple of %d "
-                        "key-value heads; correct the file", c->where, c->heads, c->kv_heads);
-    PLM_TRY(plm_config_int(c, "head_dim|kv_channels|attention_head_dim", 0, 1 << 16,
-                           &c->head_dim));
+                        "key-value heads; correct the file",
+                        c->where, c->heads, c->kv_heads);
+    PLM_TRY(plm_config_int(c, "head_dim|kv_channels|attention_head_dim", 0, 1 << 16, &c->head_dim));
     if (c->head_dim == 0) {
         if (hidden % c->heads != 0 && !plm_config_has(c, "kv_lora_rank"))
             return plm_fail(c->err, PLM_E_INVALID,
                             "bad value of \"hidden_size\", %s: %d is not a multiple of %d heads; "
-                            "give head_dim", c->where, hidden, c->heads);
+                            "give head_dim",
+                            c->where, hidden, c->heads);
         c->head_dim = hidden / c->heads;
     }
     return PLM_OK;
@@ -105,18 +106,19 @@ static plm_status read_top(plm_config *c)
     PLM_TRY(count_layers(c));
     PLM_TRY(plm_config_int(c, "hidden_size|n_embd|d_model|n_embed|dim", PLM_CONFIG_NEEDED, 1 << 20,
                            &a->hidden));
-    PLM_TRY(plm_config_int(c, "vocab_size|padded_vocab_size", PLM_CONFIG_NEEDED, 1 << 26,
-                           &a->vocab));
-    PLM_TRY(plm_config_long(c,
-                            "max_position_embeddings|n_positions|max_sequence_length|model_max_length|"
-                     "max_seq_len|n_ctx|seq_length",
-                     0, INT64_C(1) << 39, &a->max_context));
+    PLM_TRY(
+        plm_config_int(c, "vocab_size|padded_vocab_size", PLM_CONFIG_NEEDED, 1 << 26, &a->vocab));
+    PLM_TRY(
+        plm_config_long(c,
+                        "max_position_embeddings|n_positions|max_sequence_length|model_max_length|"
+                        "max_seq_len|n_ctx|seq_length",
+                        0, INT64_C(1) << 39, &a->max_context));
     PLM_TRY(read_heads(c));
     PLM_TRY(read_norm(c));
     PLM_TRY(read_scales(c));
     PLM_TRY(plm_config_flag(c, "tie_word_embeddings", false, &a->tied_head));
-    PLM_TRY(plm_config_flag(c, "lm_head_bias", plm_config_trait(c, "plm_head_bias"),
-                            &a->head_bias));
+    PLM_TRY(
+        plm_config_flag(c, "lm_head_bias", plm_config_trait(c, "plm_head_bias"), &a->head_bias));
     a->embed_norm = plm_config_trait(c, "plm_embed_norm");
     PLM_TRY(plm_config_int(c, "hc_mult", 0, 64, &a->hyper));
     if (plm_config_trait(c, "plm_pos_embed"))
@@ -133,8 +135,8 @@ static plm_status read_frame(const plm_config *c, plm_layer *k)
     PLM_TRY(plm_config_int(c, "plm_norms", 2, 4, &k->norms));
     if (k->experts > 0 && k->ffn > 0)
         PLM_TRY(plm_config_int(c, "plm_norms_moe", k->norms, 7, &k->norms));
-    PLM_TRY(plm_config_flag(c, "use_parallel_residual|parallel_attn|plm_parallel", false,
-                            &parallel));
+    PLM_TRY(
+        plm_config_flag(c, "use_parallel_residual|parallel_attn|plm_parallel", false, &parallel));
     k->parallel = parallel;
     if (!plm_config_trait(c, "plm_falcon") || !parallel) {
         if (parallel && strcmp(c->type, "stablelm") == 0)
@@ -151,8 +153,9 @@ static plm_status add_kind(const plm_config *c, const plm_layer *k, int32_t *ind
 {
     *index = plm_arch_add_kind(c->arch, k);
     if (*index < 0)
-        return plm_fail(c->err, PLM_E_LIMIT, "too many kinds of layer, %s: more than %d; simplify it",
-                        c->where, PLM_KINDS_MAX);
+        return plm_fail(c->err, PLM_E_LIMIT,
+                        "too many kinds of layer, %s: more than %d; simplify it", c->where,
+                        PLM_KINDS_MAX);
     return PLM_OK;
 }
 
@@ -187,9 +190,9 @@ static plm_status check_keys(const plm_config *c, const json_t *obj)
 {
     const char *key;
     json_t *v;
-    json_object_foreach((json_t *)(uintptr_t)obj, key, v)
-        if (plm_config_key_matters(key, v))
-            return plm_config_refuse(c, "key", key);
+    json_object_foreach((json_t *)(uintptr_t)obj, key,
+                        v) if (plm_config_key_matters(key, v)) return plm_config_refuse(c, "key",
+                                                                                        key);
     return PLM_OK;
 }
 
@@ -201,9 +204,11 @@ static plm_status read_config(plm_config *c)
                         c->where);
     const char *refuse = plm_config_trait_text(c, "plm_refuse", NULL);
     if (refuse != NULL)
-        return plm_fail(c->err, PLM_E_UNSUPPORTED,
-                        "unsupported model_type \"%.60s\", %s: its %s cannot be modelled; describe the "
-                        "model in a record (docs/adding-a-model.md)", c->type, c->where, refuse);
+        return plm_fail(
+            c->err, PLM_E_UNSUPPORTED,
+            "unsupported model_type \"%.60s\", %s: its %s cannot be modelled; describe the "
+            "model in a record (docs/adding-a-model.md)",
+            c->type, c->where, refuse);
     PLM_TRY(plm_config_flag(c, "is_encoder_decoder", false, &both));
     if (both)
         return plm_config_refuse(c, "key", "is_encoder_decoder");

@@ -12,11 +12,11 @@
 #include "core/model/arch.h"
 
 typedef struct plm_config {
-    const json_t *text;     /* text_config, or the whole */
+    const json_t *text; /* text_config, or the whole */
     const json_t *root;
-    json_t *defaults;       /* of the family, owned */
-    const char *type;       /* model_type of the language model, "" if not said */
-    bool known;             /* the family is in the table */
+    json_t *defaults; /* of the family, owned */
+    const char *type; /* model_type of the language model, "" if not said */
+    bool known;       /* the family is in the table */
     const char *where;
     plm_arch *arch;
     plm_error *err;
@@ -35,11 +35,11 @@ plm_status plm_config_int(const plm_config *c, const char *names, int64_t fallba
                           int32_t *out) PLM_MUST_USE;
 plm_status plm_config_long(const plm_config *c, const char *names, int64_t fallback, int64_t hi,
                            int64_t *out) PLM_MUST_USE;
-plm_status plm_config_real(const plm_config *c, const char *names, double fallback, double *out)
-    PLM_MUST_USE;
+plm_status plm_config_real(const plm_config *c, const char *names, double fallback,
+                           double *out) PLM_MUST_USE;
 /* true/false, or 0/1. */
-plm_status plm_config_flag(const plm_config *c, const char *names, bool fallback, bool *out)
-    PLM_MUST_USE;
+plm_status plm_config_flag(const plm_config *c, const char *names, bool fallback,
+                           bool *out) PLM_MUST_USE;
 /* Borrowed text, fallback when absent. */
 plm_status plm_config_text(const plm_config *c, const char *names, const char *fallback,
                            const char **out) PLM_MUST_USE;
@@ -61,15 +61,15 @@ bool plm_config_family_at(size_t i, const char **types, const char **json);
 plm_status plm_config_attention(const plm_config *c, int32_t layer, plm_layer *k) PLM_MUST_USE;
 plm_status plm_config_ffn(const plm_config *c, int32_t layer, plm_layer *k) PLM_MUST_USE;
 /* dims: columns of the part of a head that may rotate. sliding: the layer is a windowed one. */
-plm_status plm_config_rope(const plm_config *c, int32_t dims, bool sliding, plm_rope *out)
-    PLM_MUST_USE;
+plm_status plm_config_rope(const plm_config *c, int32_t dims, bool sliding,
+                           plm_rope *out) PLM_MUST_USE;
 plm_status plm_config_fn(const plm_config *c, const char *name, plm_fn *out) PLM_MUST_USE;
 plm_status plm_config_storage(const plm_config *c) PLM_MUST_USE;
 /* Name of a layer's type from layer_types and its relatives; NULL when the file lists none. */
 plm_status plm_config_layer_type(const plm_config *c, const char *names, int32_t layer,
                                  const char **out) PLM_MUST_USE;
 /* Number i of a list, or the number itself if it is no list; -1 when absent. */
-plm_status plm_config_int_at(const plm_config *c, const char *names, int32_t i, int64_t *out)
-    PLM_MUST_USE;
+plm_status plm_config_int_at(const plm_config *c, const char *names, int32_t i,
+                             int64_t *out) PLM_MUST_USE;
 
 #endif

@@ -8,12 +8,18 @@ static const struct {
     const char *name;
     plm_attn attn;
 } layer_types[] = {
-    {"full_attention", PLM_ATTN_FULL},       {"attention", PLM_ATTN_FULL},
-    {"global", PLM_ATTN_FULL},               {"indexed_attention", PLM_ATTN_FULL},
-    {"sliding_attention", PLM_ATTN_SLIDING}, {"local", PLM_ATTN_SLIDING},
-    {"chunked_attention", PLM_ATTN_CHUNKED}, {"linear_attention", PLM_ATTN_GATED_DELTA},
-    {"mamba", PLM_ATTN_MAMBA2},              {"mamba2", PLM_ATTN_MAMBA2},
-    {"moe", PLM_ATTN_NONE},                  {"mlp", PLM_ATTN_NONE},
+    {"full_attention", PLM_ATTN_FULL},
+    {"attention", PLM_ATTN_FULL},
+    {"global", PLM_ATTN_FULL},
+    {"indexed_attention", PLM_ATTN_FULL},
+    {"sliding_attention", PLM_ATTN_SLIDING},
+    {"local", PLM_ATTN_SLIDING},
+    {"chunked_attention", PLM_ATTN_CHUNKED},
+    {"linear_attention", PLM_ATTN_GATED_DELTA},
+    {"mamba", PLM_ATTN_MAMBA2},
+    {"mamba2", PLM_ATTN_MAMBA2},
+    {"moe", PLM_ATTN_NONE},
+    {"mlp", PLM_ATTN_NONE},
     {"compressed_sparse_attention", PLM_ATTN_COMPRESSED},
     {"heavily_compressed_attention", PLM_ATTN_COMPRESSED},
 };
@@ -22,9 +28,8 @@ static bool list_holds(const json_t *list, int64_t value)
 {
     size_t i;
     json_t *v;
-    json_array_foreach(list, i, v)
-        if (json_is_integer(v) && json_integer_value(v) == value)
-            return true;
+    json_array_foreach(list, i,
+                       v) if (json_is_integer(v) && json_integer_value(v) == value) return true;
     return false;
 }
 
@@ -156,10 +161,9 @@ static plm_status read_recurrent(const plm_config *c, plm_layer *k)
         return plm_config_int(&inner, "short_conv_kernel_size|linear_conv_kernel_dim", 4, 256,
                               &k->conv_taps);
     }
-    PLM_TRY(plm_config_int(c, "linear_num_key_heads", PLM_CONFIG_NEEDED, 1 << 16,
-                           &k->lin_k_heads));
-    PLM_TRY(plm_config_int(c, "linear_num_value_heads", PLM_CONFIG_NEEDED, 1 << 16,
-                           &k->lin_v_heads));
+    PLM_TRY(plm_config_int(c, "linear_num_key_heads", PLM_CONFIG_NEEDED, 1 << 16, &k->lin_k_heads));
+    PLM_TRY(
+        plm_config_int(c, "linear_num_value_heads", PLM_CONFIG_NEEDED, 1 << 16, &k->lin_v_heads));
     PLM_TRY(plm_config_int(c, "linear_key_head_dim", PLM_CONFIG_NEEDED, 1 << 16, &k->lin_dk));
     PLM_TRY(plm_config_int(c, "linear_value_head_dim", PLM_CONFIG_NEEDED, 1 << 16, &k->lin_dv));
     return plm_config_int(c, taps, 4, 256, &k->conv_taps);
@@ -279,8 +283,8 @@ static plm_status read_global(const plm_config *c, plm_layer *k)
     PLM_TRY(plm_config_int(c, "global_head_dim", k->dk, 1 << 16, &k->dk));
     PLM_TRY(plm_config_flag(c, "attention_k_eq_v", false, &k->k_eq_v));
     if (k->k_eq_v)
-        PLM_TRY(plm_config_int(c, "num_global_key_value_heads", k->kv_heads, 1 << 16,
-                               &k->kv_heads));
+        PLM_TRY(
+            plm_config_int(c, "num_global_key_value_heads", k->kv_heads, 1 << 16, &k->kv_heads));
     k->dv = k->dk;
     return PLM_OK;
 }
@@ -312,8 +316,8 @@ plm_status plm_config_attention(const plm_config *c, int32_t layer, plm_layer *k
 {
     bool rope = true, alibi = false;
     PLM_TRY(choose_kind(c, layer, &k->attn, &rope));
-    bool plain = k->attn == PLM_ATTN_FULL || k->attn == PLM_ATTN_SLIDING ||
-                 k->attn == PLM_ATTN_CHUNKED;
+    bool plain =
+        k->attn == PLM_ATTN_FULL || k->attn == PLM_ATTN_SLIDING || k->attn == PLM_ATTN_CHUNKED;
     if (!plain && !c->known) /* gates, norms and convolutions differ from family to family */
         return plm_config_refuse(c, "mixer (layer_types, linear_attn_config) of model_type",
                                  c->type);

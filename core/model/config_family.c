@@ -30,10 +30,9 @@ static const struct {
     {"qwen2|qwen2_5_vl_text|qwen2_vl_text|qwen2_vl|qwen2_5_vl",
      "{\"plm_qkv_bias\":true,\"use_sliding_window\":false,\"max_window_layers\":28,"
      "\"rms_norm_eps\":1e-6}"},
-    {"qwen2_moe",
-     "{\"plm_qkv_bias\":true,\"use_sliding_window\":false,\"max_window_layers\":28,"
-     "\"plm_router\":\"softmax\",\"norm_topk_prob\":false,\"plm_shared_gate\":true,"
-     "\"rms_norm_eps\":1e-6}"},
+    {"qwen2_moe", "{\"plm_qkv_bias\":true,\"use_sliding_window\":false,\"max_window_layers\":28,"
+                  "\"plm_router\":\"softmax\",\"norm_topk_prob\":false,\"plm_shared_gate\":true,"
+                  "\"rms_norm_eps\":1e-6}"},
     {"qwen3|qwen3_vl_text",
      "{\"plm_qk_norm\":\"head\",\"head_dim\":128,\"use_sliding_window\":false,"
      "\"max_window_layers\":28,\"rms_norm_eps\":1e-6}"},
@@ -51,14 +50,12 @@ static const struct {
      "\"plm_shared_gate\":true,\"plm_router\":\"softmax\",\"plm_renorm\":true,"
      "\"full_attention_interval\":4,\"partial_rotary_factor\":0.25,\"linear_conv_kernel_dim\":4,"
      "\"rms_norm_eps\":1e-6,\"head_dim\":256}"},
-    {"gemma",
-     "{\"plm_norm_offset\":true,\"plm_embed_sqrt\":true,\"tie_word_embeddings\":true,"
-     "\"plm_act\":\"gelu_pytorch_tanh\",\"head_dim\":256,\"rms_norm_eps\":1e-6}"},
-    {"gemma2",
-     "{\"plm_norm_offset\":true,\"plm_embed_sqrt\":true,\"tie_word_embeddings\":true,"
-     "\"hidden_activation\":\"gelu_pytorch_tanh\",\"head_dim\":256,\"rms_norm_eps\":1e-6,"
-     "\"plm_norms\":4,\"attn_logit_softcapping\":50.0,\"final_logit_softcapping\":30.0,"
-     "\"query_pre_attn_scalar\":256,\"sliding_window\":4096,\"plm_pattern\":2}"},
+    {"gemma", "{\"plm_norm_offset\":true,\"plm_embed_sqrt\":true,\"tie_word_embeddings\":true,"
+              "\"plm_act\":\"gelu_pytorch_tanh\",\"head_dim\":256,\"rms_norm_eps\":1e-6}"},
+    {"gemma2", "{\"plm_norm_offset\":true,\"plm_embed_sqrt\":true,\"tie_word_embeddings\":true,"
+               "\"hidden_activation\":\"gelu_pytorch_tanh\",\"head_dim\":256,\"rms_norm_eps\":1e-6,"
+               "\"plm_norms\":4,\"attn_logit_softcapping\":50.0,\"final_logit_softcapping\":30.0,"
+               "\"query_pre_attn_scalar\":256,\"sliding_window\":4096,\"plm_pattern\":2}"},
     {"gemma3|gemma3_text",
      "{\"plm_norm_offset\":true,\"plm_embed_sqrt\":true,\"tie_word_embeddings\":true,"
      "\"hidden_activation\":\"gelu_pytorch_tanh\",\"vocab_size\":262208,"
@@ -71,16 +68,15 @@ static const struct {
      "\"hidden_activation\":\"gelu_pytorch_tanh\",\"rms_norm_eps\":1e-6,\"plm_norms\":4,"
      "\"plm_norms_moe\":7,\"plm_qk_norm\":\"head\",\"plm_router\":\"softmax\",\"plm_renorm\":true,"
      "\"sliding_window\":512,\"sliding_window_pattern\":6,\"rope_theta\":1000000,"
-     "\"rope_local_base_freq\":10000,\"plm_dense_and_moe\":true,\"max_position_embeddings\":131072}"},
+     "\"rope_local_base_freq\":10000,\"plm_dense_and_moe\":true,\"max_position_embeddings\":"
+     "131072}"},
     {"phi3|phi4", "{\"plm_window_all\":true,\"rms_norm_eps\":1e-5}"},
-    {"phi",
-     "{\"plm_norm\":\"layer\",\"plm_norms\":1,\"plm_parallel\":true,\"plm_all_bias\":true,"
-     "\"plm_head_bias\":true,\"plm_plain_mlp\":true,\"partial_rotary_factor\":0.5,"
-     "\"hidden_act\":\"gelu_new\",\"layer_norm_eps\":1e-5}"},
-    {"gpt2",
-     "{\"plm_norm\":\"layer\",\"tie_word_embeddings\":true,\"plm_no_rope\":true,"
-     "\"plm_pos_embed\":true,\"plm_all_bias\":true,\"plm_plain_mlp\":true,"
-     "\"activation_function\":\"gelu_new\",\"layer_norm_epsilon\":1e-5}"},
+    {"phi", "{\"plm_norm\":\"layer\",\"plm_norms\":1,\"plm_parallel\":true,\"plm_all_bias\":true,"
+            "\"plm_head_bias\":true,\"plm_plain_mlp\":true,\"partial_rotary_factor\":0.5,"
+            "\"hidden_act\":\"gelu_new\",\"layer_norm_eps\":1e-5}"},
+    {"gpt2", "{\"plm_norm\":\"layer\",\"tie_word_embeddings\":true,\"plm_no_rope\":true,"
+             "\"plm_pos_embed\":true,\"plm_all_bias\":true,\"plm_plain_mlp\":true,"
+             "\"activation_function\":\"gelu_new\",\"layer_norm_epsilon\":1e-5}"},
     {"gpt_bigcode",
      "{\"plm_norm\":\"layer\",\"tie_word_embeddings\":true,\"plm_no_rope\":true,"
      "\"plm_pos_embed\":true,\"plm_all_bias\":true,\"plm_plain_mlp\":true,\"multi_query\":true,"
@@ -100,37 +96,30 @@ static const struct {
      "{\"plm_norm\":\"layer\",\"tie_word_embeddings\":true,\"plm_plain_mlp\":true,"
      "\"plm_all_bias\":true,\"plm_no_rope\":true,\"plm_alibi\":true,\"plm_embed_norm\":true,"
      "\"plm_act\":\"gelu_pytorch_tanh\",\"layer_norm_epsilon\":1e-5,\"seq_length\":2048}"},
-    {"starcoder2",
-     "{\"plm_norm\":\"layer\",\"tie_word_embeddings\":true,\"plm_plain_mlp\":true,"
-     "\"use_bias\":true,\"hidden_act\":\"gelu_pytorch_tanh\",\"norm_epsilon\":1e-5,"
-     "\"plm_window_all\":true}"},
-    {"cohere",
-     "{\"plm_norm\":\"layer_nobias\",\"plm_norms\":1,\"plm_parallel\":true,"
-     "\"tie_word_embeddings\":true,\"plm_interleaved\":true,\"logit_scale\":0.0625,"
-     "\"layer_norm_eps\":1e-5}"},
-    {"cohere2",
-     "{\"plm_norm\":\"layer_nobias\",\"plm_norms\":1,\"plm_parallel\":true,"
-     "\"tie_word_embeddings\":true,\"plm_interleaved\":true,\"logit_scale\":0.0625,"
-     "\"sliding_window_pattern\":4,\"plm_nope_full\":true,\"head_dim\":128,"
-     "\"layer_norm_eps\":1e-5}"},
+    {"starcoder2", "{\"plm_norm\":\"layer\",\"tie_word_embeddings\":true,\"plm_plain_mlp\":true,"
+                   "\"use_bias\":true,\"hidden_act\":\"gelu_pytorch_tanh\",\"norm_epsilon\":1e-5,"
+                   "\"plm_window_all\":true}"},
+    {"cohere", "{\"plm_norm\":\"layer_nobias\",\"plm_norms\":1,\"plm_parallel\":true,"
+               "\"tie_word_embeddings\":true,\"plm_interleaved\":true,\"logit_scale\":0.0625,"
+               "\"layer_norm_eps\":1e-5}"},
+    {"cohere2", "{\"plm_norm\":\"layer_nobias\",\"plm_norms\":1,\"plm_parallel\":true,"
+                "\"tie_word_embeddings\":true,\"plm_interleaved\":true,\"logit_scale\":0.0625,"
+                "\"sliding_window_pattern\":4,\"plm_nope_full\":true,\"head_dim\":128,"
+                "\"layer_norm_eps\":1e-5}"},
     {"olmo2", "{\"plm_qk_norm\":\"full\",\"rms_norm_eps\":1e-5}"},
     {"olmo3", "{\"plm_qk_norm\":\"full\",\"rms_norm_eps\":1e-5,\"sliding_window_pattern\":4}"},
-    {"olmoe",
-     "{\"plm_qk_norm\":\"full\",\"plm_router\":\"softmax\",\"norm_topk_prob\":false,"
-     "\"rms_norm_eps\":1e-5}"},
+    {"olmoe", "{\"plm_qk_norm\":\"full\",\"plm_router\":\"softmax\",\"norm_topk_prob\":false,"
+              "\"rms_norm_eps\":1e-5}"},
     {"granite", "{\"rms_norm_eps\":1e-6}"},
     {"granitemoe|granitemoeshared", "{\"plm_router\":\"softmax_topk\",\"rms_norm_eps\":1e-6}"},
-    {"stablelm",
-     "{\"plm_norm\":\"layer\",\"partial_rotary_factor\":0.25,\"layer_norm_eps\":1e-5}"},
+    {"stablelm", "{\"plm_norm\":\"layer\",\"partial_rotary_factor\":0.25,\"layer_norm_eps\":1e-5}"},
     {"internlm2", "{\"rms_norm_eps\":1e-6,\"bias\":false}"},
-    {"nemotron",
-     "{\"plm_norm\":\"layer\",\"plm_norm_offset\":true,\"plm_plain_mlp\":true,"
-     "\"hidden_act\":\"relu2\",\"partial_rotary_factor\":0.5,\"norm_eps\":1e-5}"},
+    {"nemotron", "{\"plm_norm\":\"layer\",\"plm_norm_offset\":true,\"plm_plain_mlp\":true,"
+                 "\"hidden_act\":\"relu2\",\"partial_rotary_factor\":0.5,\"norm_eps\":1e-5}"},
     {"arcee", "{\"plm_plain_mlp\":true,\"hidden_act\":\"relu2\",\"rms_norm_eps\":1e-5}"},
     {"deepseek", "{\"plm_router\":\"softmax\",\"norm_topk_prob\":false,\"rms_norm_eps\":1e-6}"},
-    {"deepseek_v2",
-     "{\"plm_router\":\"softmax\",\"norm_topk_prob\":false,\"plm_interleaved\":true,"
-     "\"rms_norm_eps\":1e-6}"},
+    {"deepseek_v2", "{\"plm_router\":\"softmax\",\"norm_topk_prob\":false,\"plm_interleaved\":true,"
+                    "\"rms_norm_eps\":1e-6}"},
     {"deepseek_v3|deepseek_v32|kimi_k2|glm4_moe_lite|glm_moe_dsa|kimi_k25",
      "{\"plm_router\":\"sigmoid\",\"plm_router_bias\":true,\"norm_topk_prob\":true,"
      "\"plm_interleaved\":true,\"rms_norm_eps\":1e-6}"},
@@ -138,45 +127,37 @@ static const struct {
      "{\"plm_router_bias\":true,\"norm_topk_prob\":true,\"plm_interleaved\":true,"
      "\"scoring_func\":\"sqrtsoftplus\",\"rms_norm_eps\":1e-6,\"qk_rope_head_dim\":64,"
      "\"sliding_window\":128,\"rope_theta\":10000,\"compress_rope_theta\":160000}"},
-    {"kimi_linear",
-     "{\"plm_router\":\"sigmoid\",\"plm_router_bias\":true,\"plm_interleaved\":true,"
-     "\"moe_renormalize\":true,\"rms_norm_eps\":1e-5,\"plm_kda\":true}"},
+    {"kimi_linear", "{\"plm_router\":\"sigmoid\",\"plm_router_bias\":true,\"plm_interleaved\":true,"
+                    "\"moe_renormalize\":true,\"rms_norm_eps\":1e-5,\"plm_kda\":true}"},
     {"gpt_oss",
      "{\"plm_sinks\":true,\"plm_router\":\"softmax_topk\",\"plm_router_linear_bias\":true,"
      "\"plm_expert_bias\":true,\"plm_act\":\"swiglu_oai\",\"swiglu_limit\":7.0,"
      "\"swiglu_alpha\":1.702,\"attention_bias\":true,\"head_dim\":64,\"plm_pattern\":2,"
      "\"sliding_window\":128,\"rope_theta\":150000,\"rms_norm_eps\":1e-5}"},
-    {"glm",
-     "{\"plm_bias_qkv_only\":true,\"plm_interleaved\":true,\"partial_rotary_factor\":0.5,"
-     "\"head_dim\":128,\"rms_norm_eps\":1.5625e-07}"},
-    {"glm4",
-     "{\"plm_bias_qkv_only\":true,\"plm_interleaved\":true,\"partial_rotary_factor\":0.5,"
-     "\"head_dim\":128,\"plm_norms\":4,\"rms_norm_eps\":1.5625e-07}"},
+    {"glm", "{\"plm_bias_qkv_only\":true,\"plm_interleaved\":true,\"partial_rotary_factor\":0.5,"
+            "\"head_dim\":128,\"rms_norm_eps\":1.5625e-07}"},
+    {"glm4", "{\"plm_bias_qkv_only\":true,\"plm_interleaved\":true,\"partial_rotary_factor\":0.5,"
+             "\"head_dim\":128,\"plm_norms\":4,\"rms_norm_eps\":1.5625e-07}"},
     {"glm4_moe",
      "{\"plm_bias_qkv_only\":true,\"partial_rotary_factor\":0.5,\"plm_router\":\"sigmoid\","
      "\"plm_router_bias\":true,\"norm_topk_prob\":true,\"use_qk_norm\":false,"
      "\"plm_qk_flag\":\"head\",\"rms_norm_eps\":1e-5}"},
-    {"minimax_m2",
-     "{\"plm_qk_flag\":\"full\",\"use_qk_norm\":true,\"plm_router\":\"sigmoid\","
-     "\"plm_router_bias\":true,\"plm_renorm\":true,\"rms_norm_eps\":1e-6}"},
-    {"dots1",
-     "{\"plm_qk_norm\":\"head\",\"plm_router\":\"sigmoid\",\"plm_router_bias\":true,"
-     "\"norm_topk_prob\":false,\"use_sliding_window\":false,\"rms_norm_eps\":1e-6}"},
+    {"minimax_m2", "{\"plm_qk_flag\":\"full\",\"use_qk_norm\":true,\"plm_router\":\"sigmoid\","
+                   "\"plm_router_bias\":true,\"plm_renorm\":true,\"rms_norm_eps\":1e-6}"},
+    {"dots1", "{\"plm_qk_norm\":\"head\",\"plm_router\":\"sigmoid\",\"plm_router_bias\":true,"
+              "\"norm_topk_prob\":false,\"use_sliding_window\":false,\"rms_norm_eps\":1e-6}"},
     {"hunyuan_v1_moe|hunyuan",
      "{\"plm_qk_norm\":\"head\",\"plm_qk_after_rope\":true,\"plm_router\":\"softmax\","
      "\"plm_renorm\":true,\"rms_norm_eps\":1e-5}"},
     {"hunyuan_v1_dense",
      "{\"plm_qk_norm\":\"head\",\"plm_qk_after_rope\":true,\"rms_norm_eps\":1e-5}"},
-    {"seed_oss",
-     "{\"plm_bias_qkv_only\":true,\"attention_bias\":true,\"rms_norm_eps\":1e-6,"
-     "\"head_dim\":128}"},
+    {"seed_oss", "{\"plm_bias_qkv_only\":true,\"attention_bias\":true,\"rms_norm_eps\":1e-6,"
+                 "\"head_dim\":128}"},
     {"smollm3",
      "{\"tie_word_embeddings\":true,\"use_sliding_window\":false,\"no_rope_layer_interval\":4,"
      "\"rms_norm_eps\":1e-6}"},
-    {"exaone4",
-     "{\"plm_qk_norm\":\"head\",\"plm_nope_full\":true,\"rms_norm_eps\":1e-5}"},
-    {"ernie4_5",
-     "{\"tie_word_embeddings\":true,\"plm_interleaved\":true,\"rms_norm_eps\":1e-5}"},
+    {"exaone4", "{\"plm_qk_norm\":\"head\",\"plm_nope_full\":true,\"rms_norm_eps\":1e-5}"},
+    {"ernie4_5", "{\"tie_word_embeddings\":true,\"plm_interleaved\":true,\"rms_norm_eps\":1e-5}"},
     {"ernie4_5_moe",
      "{\"tie_word_embeddings\":true,\"plm_interleaved\":true,\"plm_router\":\"softmax\","
      "\"plm_router_bias\":true,\"plm_renorm\":true,\"rms_norm_eps\":1e-5}"},

@@ -20,8 +20,10 @@ static const struct {
     const char *name;
     plm_fn fn;
 } routers[] = {
-    {"softmax", PLM_FN_SOFTMAX},           {"sigmoid", PLM_FN_SIGMOID},
-    {"softmax_topk", PLM_FN_SOFTMAX_TOPK}, {"sqrtsoftplus", PLM_FN_SQRT_SOFTPLUS},
+    {"softmax", PLM_FN_SOFTMAX},
+    {"sigmoid", PLM_FN_SIGMOID},
+    {"softmax_topk", PLM_FN_SOFTMAX_TOPK},
+    {"sqrtsoftplus", PLM_FN_SQRT_SOFTPLUS},
 };
 
 plm_status plm_config_fn(const plm_config *c, const char *name, plm_fn *out)
@@ -71,9 +73,8 @@ static bool list_holds(const json_t *list, int64_t value)
 {
     size_t i;
     json_t *v;
-    json_array_foreach(list, i, v)
-        if (json_is_integer(v) && json_integer_value(v) == value)
-            return true;
+    json_array_foreach(list, i,
+                       v) if (json_is_integer(v) && json_integer_value(v) == value) return true;
     return false;
 }
 
@@ -106,8 +107,8 @@ static plm_status is_routed(const plm_config *c, int32_t layer, int32_t experts,
     }
     PLM_TRY(plm_config_int(c, "first_k_dense_replace|moe_layer_start_index|num_dense_layers", 0,
                            1 << 20, &first));
-    PLM_TRY(plm_config_int(c, "decoder_sparse_step|interleave_moe_layer_step", 1, 1 << 20,
-                           &sparse));
+    PLM_TRY(
+        plm_config_int(c, "decoder_sparse_step|interleave_moe_layer_step", 1, 1 << 20, &sparse));
     PLM_TRY(plm_config_int(c, "moe_layer_freq|moe_layer_interval", 1, 1 << 20, &every));
     *out = layer >= first && sparse > 0 && (layer + 1) % sparse == 0 && every > 0 &&
            layer % every == 0 && !list_holds(plm_config_get(c, "mlp_only_layers"), layer);
@@ -159,14 +160,14 @@ static plm_status read_router(const plm_config *c, int32_t layer, plm_layer *k)
     if (k->router_fn == PLM_FN_NONE)
         return plm_config_refuse(c, "scoring_func", scores);
     PLM_TRY(plm_config_flag(c, "norm_topk_prob|moe_renormalize", renorm, &renorm));
-    k->renorm = (renorm || plm_config_trait(c, "plm_renorm")) &&
-                k->router_fn != PLM_FN_SOFTMAX_TOPK;
+    k->renorm =
+        (renorm || plm_config_trait(c, "plm_renorm")) && k->router_fn != PLM_FN_SOFTMAX_TOPK;
     PLM_TRY(plm_config_text(c, "topk_method", NULL, &method));
     k->router_bias = plm_config_trait(c, "plm_router_bias");
     if (method != NULL)
         k->router_bias = strcmp(method, "noaux_tc") == 0;
-    PLM_TRY(plm_config_flag(c, "use_routing_bias|use_expert_bias", k->router_bias,
-                            &k->router_bias));
+    PLM_TRY(
+        plm_config_flag(c, "use_routing_bias|use_expert_bias", k->router_bias, &k->router_bias));
     k->router_linear_bias = plm_config_trait(c, "plm_router_linear_bias");
     k->expert_bias = plm_config_trait(c, "plm_expert_bias");
     PLM_TRY(plm_config_real(c, "routed_scaling_factor|route_scale", 0, &k->router_scale));

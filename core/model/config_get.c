@@ -73,9 +73,8 @@ plm_status plm_config_long(const plm_config *c, const char *names, int64_t fallb
 {
     const json_t *v = plm_config_get(c, names);
     if (v == NULL && fallback == PLM_CONFIG_NEEDED)
-        return plm_fail(c->err, PLM_E_INVALID,
-                        "missing key \"%.*s\", %s: it is required; add it", first_name(names),
-                        names, c->where);
+        return plm_fail(c->err, PLM_E_INVALID, "missing key \"%.*s\", %s: it is required; add it",
+                        first_name(names), names, c->where);
     if (v == NULL) {
         *out = fallback;
         return PLM_OK;

@@ -43,7 +43,8 @@ static plm_status compressed_tensors(const plm_config *c, const json_t *q)
     if (is_float && bits == 8 && strategy != NULL && strcmp(strategy, "block") == 0)
         return set_quant(c, "fp8_block");
     if (is_float && bits == 8)
-        return set_quant(c, strategy != NULL && strcmp(strategy, "channel") == 0 ? "fp8_row" : "fp8");
+        return set_quant(c,
+                         strategy != NULL && strcmp(strategy, "channel") == 0 ? "fp8_row" : "fp8");
     if (!is_float && bits == 8)
         return set_quant(c, json_is_object(json_object_get(group, "input_activations")) ? "w8a8"
                                                                                         : "w8a16");

@@ -10,9 +10,10 @@ static const struct {
     const char *name;
     plm_rope_scaling scaling;
 } rope_types[] = {
-    {"default", PLM_ROPE_NONE},      {"none", PLM_ROPE_NONE},    {"mrope", PLM_ROPE_NONE},
-    {"proportional", PLM_ROPE_NONE}, /* Gemma 4: partial rotation, frequencies unchanged in number */
-    {"linear", PLM_ROPE_LINEAR},     {"dynamic", PLM_ROPE_DYNAMIC}, {"yarn", PLM_ROPE_YARN},
+    {"default", PLM_ROPE_NONE},       {"none", PLM_ROPE_NONE},         {"mrope", PLM_ROPE_NONE},
+    {"proportional", PLM_ROPE_NONE}, /* Gemma 4: partial rotation, frequencies unchanged in number
+                                      */
+    {"linear", PLM_ROPE_LINEAR},      {"dynamic", PLM_ROPE_DYNAMIC},   {"yarn", PLM_ROPE_YARN},
     {"deepseek_yarn", PLM_ROPE_YARN}, {"longrope", PLM_ROPE_LONGROPE}, {"su", PLM_ROPE_LONGROPE},
     {"llama3", PLM_ROPE_LLAMA3},
 };
@@ -59,7 +60,8 @@ static plm_status read_factors(const plm_config *c, const json_t *list, int32_t 
     if (json_array_size(list) != (size_t)n)
         return plm_fail(c->err, PLM_E_INVALID,
                         "bad rope factors, %s: %zu of them, half of the rotated dimensions is %d; "
-                        "correct the file", c->where, json_array_size(list), n);
+                        "correct the file",
+                        c->where, json_array_size(list), n);
     float *f = plm_calloc((size_t)n, sizeof *f);
     if (f == NULL)
         return plm_fail_memory(c->err, "rope factors");
@@ -67,8 +69,10 @@ static plm_status read_factors(const plm_config *c, const json_t *list, int32_t 
     for (int32_t i = 0; i < n; i++) {
         double v = json_number_value(json_array_get(list, (size_t)i));
         if (!(v > 0 && v < 1e6))
-            return plm_fail(c->err, PLM_E_INVALID, "bad rope factor, %s: want a positive number; "
-                            "correct the file", c->where);
+            return plm_fail(c->err, PLM_E_INVALID,
+                            "bad rope factor, %s: want a positive number; "
+                            "correct the file",
+                            c->where);
         f[i] = (float)v;
     }
     return PLM_OK;
@@ -134,8 +138,10 @@ plm_status plm_config_rope(const plm_config *c, int32_t dims, bool sliding, plm_
         partial = 1;
     PLM_TRY(plm_config_int(c, "rotary_dim", 0, 1 << 16, &rotated));
     if (!(partial > 0 && partial <= 1))
-        return plm_fail(c->err, PLM_E_INVALID, "bad partial_rotary_factor %g, %s: want 0 to 1; "
-                        "correct the file", partial, c->where);
+        return plm_fail(c->err, PLM_E_INVALID,
+                        "bad partial_rotary_factor %g, %s: want 0 to 1; "
+                        "correct the file",
+                        partial, c->where);
     out->theta = theta;
     out->dims = rotated > 0 ? rotated : (int32_t)((double)dims * partial) / 2 * 2;
     PLM_TRY(plm_config_flag(c, "rope_interleave|rope_interleaved|plm_interleaved", false,

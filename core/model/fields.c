@@ -35,8 +35,8 @@ static const char *const attn_names[] = {PLM_ATTN_MAP(NAME_OF)};
 static const char *const fn_names[] = {PLM_FN_MAP(NAME_OF)};
 static const char *const qk_names[] = {"none", "head", "full", "l2"};
 static const char *const norm_names[] = {"rms", "layer"};
-static const char *const scaling_names[] = {"none", "linear", "llama3", "yarn", "longrope",
-                                            "dynamic"};
+static const char *const scaling_names[] = {"none", "linear",   "llama3",
+                                            "yarn", "longrope", "dynamic"};
 
 typedef struct names {
     const char *const *name;
@@ -151,9 +151,8 @@ static const plm_field *first_difference(plm_field_table t, const void *a, const
 static plm_status differ(const plm_arch *a, const plm_arch *b, const char *what, int32_t layer,
                          const plm_field *f, const void *x, const void *y, plm_error *err)
 {
-    return plm_fail(err, PLM_E_INVALID, "%s and %s differ, %s %d: %s is %.17g against %.17g",
-                    a->id, b->id, what, layer, f->name, plm_field_value(f, x),
-                    plm_field_value(f, y));
+    return plm_fail(err, PLM_E_INVALID, "%s and %s differ, %s %d: %s is %.17g against %.17g", a->id,
+                    b->id, what, layer, f->name, plm_field_value(f, x), plm_field_value(f, y));
 }
 
 static plm_status same_layer(const plm_arch *a, const plm_arch *b, const plm_layer *x,

@@ -1,6 +1,7 @@
 /* fields.h - the fields of an arch record as tables: name, type, place and bounds.
 **
-** One table serves the record reader (record.c), the bounds check (arch.c) and the comparison of two
+** One table serves the record reader (record.c), the bounds check (arch.c) and the comparison of
+*two
 ** records (plm_arch_same). A field added to plm_arch is added to fields.def too.
 */
 #ifndef PLM_MODEL_FIELDS_H

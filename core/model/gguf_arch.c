@@ -67,16 +67,55 @@ static const plm_gguf_family families[] = {
 
 /* Names of a layer's tensors that the reader understands; "*" ends a prefix. */
 static const char *const layer_tensors[] = {
-    "attn_norm.*", "attn_norm_2.*", "attn_q.*", "attn_k.*", "attn_v.*", "attn_qkv.*",
-    "attn_output.*", "attn_q_norm.*", "attn_k_norm.*", "attn_sinks.*", "attn_rot_embd",
-    "rope_freqs.*", "ffn_norm.*", "ffn_gate.*", "ffn_up.*", "ffn_down.*", "ffn_gate_inp.*",
-    "ffn_gate_exps.*", "ffn_up_exps.*", "ffn_down_exps.*", "post_attention_norm.*",
-    "post_ffw_norm.*", "attn_post_norm.*", "ffn_post_norm.*", "attn_k_b.*", "attn_v_b.*",
-    "attn_kv_a_mqa.*", "attn_kv_a_norm.*", "attn_kv_b.*", "attn_q_a.*", "attn_q_a_norm.*",
-    "attn_q_b.*", "indexer.*", "exp_probs_b.*", "ffn_gate_shexp.*", "ffn_up_shexp.*",
-    "ffn_down_shexp.*", "ffn_gate_inp_shexp.*", "ffn_gate_up_exps.*", "ssm_*", "attn_gate.*",
-    "nextn.*", "rope_factors_long.*", "rope_factors_short.*", "pre_ffw_norm_2.*",
-    "post_ffw_norm_1.*", "post_ffw_norm_2.*", "layer_output_scale.*", "ffn_latent_*",
+    "attn_norm.*",
+    "attn_norm_2.*",
+    "attn_q.*",
+    "attn_k.*",
+    "attn_v.*",
+    "attn_qkv.*",
+    "attn_output.*",
+    "attn_q_norm.*",
+    "attn_k_norm.*",
+    "attn_sinks.*",
+    "attn_rot_embd",
+    "rope_freqs.*",
+    "ffn_norm.*",
+    "ffn_gate.*",
+    "ffn_up.*",
+    "ffn_down.*",
+    "ffn_gate_inp.*",
+    "ffn_gate_exps.*",
+    "ffn_up_exps.*",
+    "ffn_down_exps.*",
+    "post_attention_norm.*",
+    "post_ffw_norm.*",
+    "attn_post_norm.*",
+    "ffn_post_norm.*",
+    "attn_k_b.*",
+    "attn_v_b.*",
+    "attn_kv_a_mqa.*",
+    "attn_kv_a_norm.*",
+    "attn_kv_b.*",
+    "attn_q_a.*",
+    "attn_q_a_norm.*",
+    "attn_q_b.*",
+    "indexer.*",
+    "exp_probs_b.*",
+    "ffn_gate_shexp.*",
+    "ffn_up_shexp.*",
+    "ffn_down_shexp.*",
+    "ffn_gate_inp_shexp.*",
+    "ffn_gate_up_exps.*",
+    "ssm_*",
+    "attn_gate.*",
+    "nextn.*",
+    "rope_factors_long.*",
+    "rope_factors_short.*",
+    "pre_ffw_norm_2.*",
+    "post_ffw_norm_1.*",
+    "post_ffw_norm_2.*",
+    "layer_output_scale.*",
+    "ffn_latent_*",
 };
 /* Of these, the ones of a plain Llama: for architectures without a row. */
 #define REGULAR_TENSORS 24
@@ -146,7 +185,8 @@ static bool name_fits(const char *pattern, const char *name)
     return pattern[n - 1] == '*' ? strncmp(pattern, name, n - 1) == 0 : strcmp(pattern, name) == 0;
 }
 
-/* Every tensor of a layer must be understood: an unknown one is a construct that is not modelled. */
+/* Every tensor of a layer must be understood: an unknown one is a construct that is not modelled.
+ */
 static plm_status check_tensors(const plm_gguf_model *m)
 {
     size_t known = (m->family.flags & PLM_GF_UNKNOWN) != 0
@@ -162,7 +202,8 @@ static plm_status check_tensors(const plm_gguf_model *m)
             if (rest != NULL && k == known)
                 return plm_fail(m->err, PLM_E_UNSUPPORTED,
                                 "unsupported architecture %s, %s: tensor %s is not known; use a "
-                                "config.json or a record", m->prefix, m->where, name);
+                                "config.json or a record",
+                                m->prefix, m->where, name);
         }
     return PLM_OK;
 }
@@ -173,8 +214,10 @@ static plm_status find_family(plm_gguf_model *m)
     size_t n;
     if (!plm_gguf_text(m->meta, "general.architecture", &name, &n) || n == 0 ||
         n >= sizeof m->prefix || memchr(name, '\0', n) != NULL)
-        return plm_fail(m->err, PLM_E_INVALID, "missing key general.architecture, %s: it is required; "
-                        "convert the file again", m->where);
+        return plm_fail(m->err, PLM_E_INVALID,
+                        "missing key general.architecture, %s: it is required; "
+                        "convert the file again",
+                        m->where);
     memcpy(m->prefix, name, n);
     m->prefix[n] = '\0';
     m->family = (plm_gguf_family){m->prefix, PLM_GF_UNKNOWN, PLM_FN_SILU, PLM_FN_NONE, 0};
@@ -190,13 +233,13 @@ static plm_status find_family(plm_gguf_model *m)
 static void read_storage(const plm_gguf_model *m)
 {
     static const char *const recipe[] = {
-        [0] = "f32",      [1] = "f16",     [2] = "q4_0",    [3] = "q4_1",     [7] = "q8_0",
-        [8] = "q5_0",     [9] = "q5_1",    [10] = "q2_k",   [11] = "q3_k_s",  [12] = "q3_k_m",
-        [13] = "q3_k_l",  [14] = "q4_k_s", [15] = "q4_k_m", [16] = "q5_k_s",  [17] = "q5_k_m",
-        [18] = "q6_k",    [19] = "iq2_xxs", [20] = "iq2_xs", [21] = "q2_k_s", [22] = "iq3_xs",
-        [23] = "iq3_xxs", [24] = "iq1_s",  [25] = "iq4_nl", [26] = "iq3_s",   [27] = "iq3_m",
-        [28] = "iq2_s",   [29] = "iq2_m",  [30] = "iq4_xs", [31] = "iq1_m",   [32] = "bf16",
-        [36] = "tq1_0",   [37] = "tq2_0",  [38] = "mxfp4_moe"};
+        [0] = "f32",      [1] = "f16",      [2] = "q4_0",      [3] = "q4_1",    [7] = "q8_0",
+        [8] = "q5_0",     [9] = "q5_1",     [10] = "q2_k",     [11] = "q3_k_s", [12] = "q3_k_m",
+        [13] = "q3_k_l",  [14] = "q4_k_s",  [15] = "q4_k_m",   [16] = "q5_k_s", [17] = "q5_k_m",
+        [18] = "q6_k",    [19] = "iq2_xxs", [20] = "iq2_xs",   [21] = "q2_k_s", [22] = "iq3_xs",
+        [23] = "iq3_xxs", [24] = "iq1_s",   [25] = "iq4_nl",   [26] = "iq3_s",  [27] = "iq3_m",
+        [28] = "iq2_s",   [29] = "iq2_m",   [30] = "iq4_xs",   [31] = "iq1_m",  [32] = "bf16",
+        [36] = "tq1_0",   [37] = "tq2_0",   [38] = "mxfp4_moe"};
     int64_t type = -1;
     if (plm_gguf_int(m->meta, "general.file_type", &type) && type >= 0 &&
         type < (int64_t)(sizeof recipe / sizeof *recipe) && recipe[type] != NULL)
@@ -213,17 +256,20 @@ static plm_status read_vocab(const plm_gguf_model *m)
     if (t == NULL)
         return plm_fail(m->err, PLM_E_INVALID,
                         "absent, %s: there is no tensor token_embd.weight, so no vocabulary; the "
-                        "file is no whole language model", m->where);
+                        "file is no whole language model",
+                        m->where);
     if (t->rank != 2 || t->dim[0] < 1 || t->dim[0] > 1 << 26 || t->dim[1] != m->arch->hidden)
-        return plm_fail(m->err, PLM_E_INVALID,
-                        "shape, %s: token_embd.weight is not vocabulary x embedding_length; the file "
-                        "is damaged", m->where);
+        return plm_fail(
+            m->err, PLM_E_INVALID,
+            "shape, %s: token_embd.weight is not vocabulary x embedding_length; the file "
+            "is damaged",
+            m->where);
     m->arch->vocab = (int32_t)t->dim[0];
     size_t tokens = plm_gguf_array_len(m->meta, "tokenizer.ggml.tokens");
     if (tokens > (size_t)m->arch->vocab)
         return plm_fail(m->err, PLM_E_INVALID,
-                        "vocab, %s: %zu tokens but %d embedding rows; the file is damaged", m->where,
-                        tokens, m->arch->vocab);
+                        "vocab, %s: %zu tokens but %d embedding rows; the file is damaged",
+                        m->where, tokens, m->arch->vocab);
     return PLM_OK;
 }
 
@@ -236,12 +282,15 @@ static plm_status read_top(const plm_gguf_model *m)
         plm_gguf_model_blk(m, 0, "ssm_in.weight") == NULL)
         return plm_fail(m->err, PLM_E_INVALID,
                         "zero_divisor, %s: %s.attention.head_count is 0; the file is damaged or "
-                        "hostile", m->where, m->prefix);
+                        "hostile",
+                        m->where, m->prefix);
     PLM_TRY(plm_gguf_model_count(m, "block_count", 0, PLM_LAYERS_MAX, &a->layers));
     if (plm_gguf_model_int(m, "nextn_predict_layers", 0, &nextn) && nextn > 0) {
         if (nextn >= a->layers || nextn > 64)
-            return plm_fail(m->err, PLM_E_INVALID, "bad value of %s.nextn_predict_layers, %s: %lld; "
-                            "the file is damaged", m->prefix, m->where, (long long)nextn);
+            return plm_fail(m->err, PLM_E_INVALID,
+                            "bad value of %s.nextn_predict_layers, %s: %lld; "
+                            "the file is damaged",
+                            m->prefix, m->where, (long long)nextn);
         a->mtp_layers = (int32_t)nextn; /* block_count includes them */
         a->layers -= (int32_t)nextn;
     }
@@ -279,8 +328,10 @@ static plm_status read_layers(const plm_gguf_model *m)
         PLM_TRY(plm_gguf_layer(m, i, &k));
         int32_t kind = plm_arch_add_kind(a, &k);
         if (kind < 0)
-            return plm_fail(m->err, PLM_E_LIMIT, "too many kinds of layer, %s: more than %d; use a "
-                            "record", m->where, PLM_KINDS_MAX);
+            return plm_fail(m->err, PLM_E_LIMIT,
+                            "too many kinds of layer, %s: more than %d; use a "
+                            "record",
+                            m->where, PLM_KINDS_MAX);
         if (i < a->layers)
             a->layer_kind[i] = (uint8_t)kind;
         else

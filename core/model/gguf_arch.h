@@ -7,19 +7,19 @@
 /* What the name of an architecture implies and its files do not say. */
 typedef struct plm_gguf_family {
     const char *name;
-    unsigned flags;        /* PLM_GF_* */
+    unsigned flags; /* PLM_GF_* */
     plm_fn act, router;
-    int32_t pattern;       /* layers of a windowed period, the last one full; 0 = all windowed */
+    int32_t pattern; /* layers of a windowed period, the last one full; 0 = all windowed */
 } plm_gguf_family;
 enum {
-    PLM_GF_INTERLEAVED = 1,  /* rotary pairs are neighbours (ggml's NORM type) */
+    PLM_GF_INTERLEAVED = 1, /* rotary pairs are neighbours (ggml's NORM type) */
     PLM_GF_NO_ROPE = 2,
     PLM_GF_PARALLEL = 4,
     PLM_GF_EMBED_SQRT = 8,
     PLM_GF_ALIBI = 16,
     PLM_GF_OUT_GATE = 32,
-    PLM_GF_NOPE_FULL = 64,   /* full layers of a windowed model do not rotate */
-    PLM_GF_RENORM = 128,     /* unless expert_weights_norm says otherwise */
+    PLM_GF_NOPE_FULL = 64, /* full layers of a windowed model do not rotate */
+    PLM_GF_RENORM = 128,   /* unless expert_weights_norm says otherwise */
     PLM_GF_QK_AFTER_ROPE = 256,
     PLM_GF_UNKNOWN = 512
 };
@@ -27,8 +27,8 @@ enum {
 typedef struct plm_gguf_model {
     const plm_gguf *const *part;
     size_t parts;
-    const plm_gguf *meta;    /* the part with the metadata */
-    char prefix[48];         /* general.architecture */
+    const plm_gguf *meta; /* the part with the metadata */
+    char prefix[48];      /* general.architecture */
     plm_gguf_family family;
     const char *where;
     plm_arch *arch;

@@ -1,5 +1,6 @@
 /* gguf_layer.c - one layer of a GGUF model: metadata for what tensors cannot tell, tensors for the
-** rest (which parts exist, their widths). Key names: GGUF specification and llama.cpp's llama-arch.cpp. */
+** rest (which parts exist, their widths). Key names: GGUF specification and llama.cpp's
+*llama-arch.cpp. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +11,8 @@ static plm_status refuse(const plm_gguf_model *m, const char *what, const char *
 {
     return plm_fail(m->err, PLM_E_UNSUPPORTED,
                     "unsupported %s %.80s, %s: architecture %s is not known this far; use a "
-                    "config.json or a record", what, name, m->where, m->prefix);
+                    "config.json or a record",
+                    what, name, m->where, m->prefix);
 }
 
 static plm_status bad_shape(const plm_gguf_model *m, const plm_tensor *t, const char *why)
@@ -27,9 +29,10 @@ static plm_status optional(const plm_gguf_model *m, const char *key, int32_t lay
     if (!plm_gguf_model_int(m, key, layer, &v))
         return PLM_OK;
     if (v < 0 || v > hi)
-        return plm_fail(m->err, PLM_E_INVALID, "bad value of %s.%s, %s: %lld is not within 0 to %lld; "
-                        "the file is damaged", m->prefix, key, m->where, (long long)v,
-                        (long long)hi);
+        return plm_fail(m->err, PLM_E_INVALID,
+                        "bad value of %s.%s, %s: %lld is not within 0 to %lld; "
+                        "the file is damaged",
+                        m->prefix, key, m->where, (long long)v, (long long)hi);
     *out = (int32_t)v;
     return PLM_OK;
 }
@@ -58,7 +61,9 @@ static plm_status read_scaling(const plm_gguf_model *m, plm_rope *r)
     static const struct {
         const char *name;
         plm_rope_scaling scaling;
-    } types[] = {{"none", PLM_ROPE_NONE}, {"linear", PLM_ROPE_LINEAR}, {"yarn", PLM_ROPE_YARN},
+    } types[] = {{"none", PLM_ROPE_NONE},
+                 {"linear", PLM_ROPE_LINEAR},
+                 {"yarn", PLM_ROPE_YARN},
                  {"longrope", PLM_ROPE_LONGROPE}};
     size_t i = 0, count = sizeof types / sizeof *types;
     while (i < count && (strlen(types[i].name) != n || memcmp(types[i].name, type, n) != 0))
@@ -371,10 +376,10 @@ static plm_status read_ffn(const plm_gguf_model *m, int32_t layer, plm_layer *k)
 
 static void count_norms(const plm_gguf_model *m, int32_t layer, plm_layer *k)
 {
-    static const char *const norm[] = {"attn_norm.weight",      "attn_norm_2.weight",
-                                       "ffn_norm.weight",       "post_attention_norm.weight",
-                                       "attn_post_norm.weight", "post_ffw_norm.weight",
-                                       "ffn_post_norm.weight",  "pre_ffw_norm_2.weight",
+    static const char *const norm[] = {"attn_norm.weight",       "attn_norm_2.weight",
+                                       "ffn_norm.weight",        "post_attention_norm.weight",
+                                       "attn_post_norm.weight",  "post_ffw_norm.weight",
+                                       "ffn_post_norm.weight",   "pre_ffw_norm_2.weight",
                                        "post_ffw_norm_1.weight", "post_ffw_norm_2.weight"};
     for (size_t i = 0; i < sizeof norm / sizeof *norm; i++)
         k->norms += plm_gguf_model_blk(m, layer, norm[i]) != NULL;

@@ -1,4 +1,5 @@
-/* gguf_meta.c - looking up metadata of a GGUF directory; every value was checked when it was opened. */
+/* gguf_meta.c - looking up metadata of a GGUF directory; every value was checked when it was
+ * opened. */
 #include <string.h>
 
 #include "core/model/gguf_dir.h"
@@ -12,7 +13,6 @@ uint64_t plm_gguf_le(const unsigned char *p, size_t n)
         v |= (uint64_t)p[i] << (8 * i);
     return v;
 }
-
 
 const char *plm_gguf_key_at(const plm_gguf *g, uint64_t offset, size_t *n)
 {
@@ -89,7 +89,8 @@ bool plm_gguf_real(const plm_gguf *g, const char *key, double *out)
     if (at == 0)
         return false;
     uint64_t type = plm_gguf_le(g->data + at, 4);
-    uint64_t bits = type < VALUE_COUNT ? plm_gguf_le(g->data + at + 4, plm_gguf_value_bytes[type]) : 0;
+    uint64_t bits =
+        type < VALUE_COUNT ? plm_gguf_le(g->data + at + 4, plm_gguf_value_bytes[type]) : 0;
     uint32_t low = (uint32_t)bits;
     float single;
     int64_t whole;

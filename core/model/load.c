@@ -35,9 +35,9 @@ static plm_status join(char *out, const char *folder, size_t n, const char *file
 /* Rows of the input embedding rule the vocabulary, whatever config or tokenizer say. */
 static void apply_embedding(const plm_safetensors *s, plm_arch *a)
 {
-    static const char *const tails[] = {"embed_tokens.weight", "wte.weight",
+    static const char *const tails[] = {"embed_tokens.weight",    "wte.weight",
                                         "word_embeddings.weight", "embeddings.weight",
-                                        "tok_embeddings.weight", "embed_in.weight"};
+                                        "tok_embeddings.weight",  "embed_in.weight"};
     for (size_t i = 0; i < plm_safetensors_count(s); i++) {
         const plm_tensor *t = plm_safetensors_tensor(s, i);
         for (size_t k = 0; k < sizeof tails / sizeof *tails; k++)
@@ -135,8 +135,10 @@ static plm_status open_siblings(part_set *set, const char *path, int64_t count, 
     char name[PATH_ROOM];
     const size_t tail = strlen("-00001-of-00003.gguf");
     if (count > PARTS_MAX || n < tail || n >= PATH_ROOM)
-        return plm_fail(err, PLM_E_LIMIT, "split, %s: %lld parts; want NAME-00001-of-%05lld.gguf and "
-                        "at most %d parts", path, (long long)count, (long long)count, PARTS_MAX);
+        return plm_fail(err, PLM_E_LIMIT,
+                        "split, %s: %lld parts; want NAME-00001-of-%05lld.gguf and "
+                        "at most %d parts",
+                        path, (long long)count, (long long)count, PARTS_MAX);
     for (int64_t i = 1; i <= count; i++) {
         snprintf(name, sizeof name, "%.*s-%05lld-of-%05lld.gguf", (int)(n - tail), path,
                  (long long)i, (long long)count);
@@ -180,8 +182,8 @@ static plm_status load_gguf(const char *path, plm_arch *out, plm_error *err)
     if (plm_gguf_int(set->gguf[0], "split.count", &count) && count > 1)
         PLM_GOTO(open_siblings(set, path, count, err));
     first_to_front(set);
-    status = plm_model_from_gguf_parts((const plm_gguf *const *)set->gguf, set->count, path, out,
-                                       err);
+    status =
+        plm_model_from_gguf_parts((const plm_gguf *const *)set->gguf, set->count, path, out, err);
 done:
     close_parts(set);
     return status;
@@ -198,8 +200,10 @@ static plm_status load_folder(const char *path, plm_arch *out, plm_error *err)
     PLM_TRY(join(config, path, n, "config.json", err));
     struct stat st;
     if (stat(config, &st) != 0)
-        return plm_fail(err, PLM_E_NOT_FOUND, "no config.json, %s: a model folder needs one; name the "
-                        "file instead", path);
+        return plm_fail(err, PLM_E_NOT_FOUND,
+                        "no config.json, %s: a model folder needs one; name the "
+                        "file instead",
+                        path);
     return load_config(config, out, err);
 }
 
@@ -217,8 +221,10 @@ static plm_status load_path(const char *path, bool folder, plm_arch *out, plm_er
         return load_config(config, out, err);
     }
     if (!ends_with(path, ".json"))
-        return plm_fail(err, PLM_E_UNSUPPORTED, "unknown kind of file, %s: want config.json, .gguf, "
-                        ".safetensors or a folder; rename it", path);
+        return plm_fail(err, PLM_E_UNSUPPORTED,
+                        "unknown kind of file, %s: want config.json, .gguf, "
+                        ".safetensors or a folder; rename it",
+                        path);
     return load_config(path, out, err);
 }
 
@@ -226,10 +232,14 @@ static plm_status not_found(const plm_catalog *c, const char *name, plm_error *e
 {
     const char *near = c != NULL ? plm_catalog_nearest(c, "models", name) : NULL;
     if (near != NULL)
-        return plm_fail(err, PLM_E_NOT_FOUND, "unknown model \"%.80s\", --model: neither a catalog id "
-                        "nor a file; did you mean %s?", name, near);
-    return plm_fail(err, PLM_E_NOT_FOUND, "unknown model \"%.80s\", --model: neither a catalog id nor "
-                    "a file; see plimsoll models", name);
+        return plm_fail(err, PLM_E_NOT_FOUND,
+                        "unknown model \"%.80s\", --model: neither a catalog id "
+                        "nor a file; did you mean %s?",
+                        name, near);
+    return plm_fail(err, PLM_E_NOT_FOUND,
+                    "unknown model \"%.80s\", --model: neither a catalog id nor "
+                    "a file; see plimsoll models",
+                    name);
 }
 
 plm_status plm_model_load(const plm_catalog *c, const char *name, plm_arch *out, plm_error *err)
@@ -241,10 +251,10 @@ plm_status plm_model_load(const plm_catalog *c, const char *name, plm_arch *out,
     struct stat st;
     if (strlen(name) < PATH_ROOM && stat(name, &st) == 0)
         return load_path(name, S_ISDIR(st.st_mode), out, err);
-    bool path = strchr(name, '/') != NULL || ends_with(name, ".gguf") ||
-                ends_with(name, ".json") || ends_with(name, ".safetensors");
+    bool path = strchr(name, '/') != NULL || ends_with(name, ".gguf") || ends_with(name, ".json") ||
+                ends_with(name, ".safetensors");
     if (path)
-        return plm_fail(err, PLM_E_NOT_FOUND, "no such file, %.200s: it does not exist; check the path",
-                        name);
+        return plm_fail(err, PLM_E_NOT_FOUND,
+                        "no such file, %.200s: it does not exist; check the path", name);
     return not_found(c, name, err);
 }

@@ -20,11 +20,23 @@ typedef struct reader {
 } reader;
 
 /* Keys of a record that say where it comes from and are not part of the arch. */
-static const char *const told_keys[] = {"id",           "family", "date",    "sources",
-                                        "confidence",   "notes",  "kinds",   "layers",
-                                        "params_basis", "advertised_b", "mtp_kind", "layer_count",
-                                        "params_published", "active_published", "params_extra",
-                                        "file_dtype",   "file_quant"};
+static const char *const told_keys[] = {"id",
+                                        "family",
+                                        "date",
+                                        "sources",
+                                        "confidence",
+                                        "notes",
+                                        "kinds",
+                                        "layers",
+                                        "params_basis",
+                                        "advertised_b",
+                                        "mtp_kind",
+                                        "layer_count",
+                                        "params_published",
+                                        "active_published",
+                                        "params_extra",
+                                        "file_dtype",
+                                        "file_quant"};
 
 static plm_status bad_value(const reader *r, const char *key, const char *want)
 {
@@ -192,8 +204,10 @@ static plm_status read_run(const reader *r, const char *text)
     }
     int32_t kind = find_kind(r, text, bytes);
     if (kind < 0)
-        return plm_fail(r->err, PLM_E_INVALID, "unknown kind \"%.60s\", %s: not in \"kinds\"; "
-                        "define it", text, r->where);
+        return plm_fail(r->err, PLM_E_INVALID,
+                        "unknown kind \"%.60s\", %s: not in \"kinds\"; "
+                        "define it",
+                        text, r->where);
     return add_layers(r, kind, count);
 }
 
@@ -279,14 +293,15 @@ static plm_status read_record(reader *r, json_t *root)
         return bad_value(r, "kinds", "an object of layer kinds");
     const char *name;
     json_t *kind;
-    json_object_foreach(kinds, name, kind)
-        PLM_TRY(read_kind(r, name, kind));
+    json_object_foreach(kinds, name, kind) PLM_TRY(read_kind(r, name, kind));
     PLM_TRY(read_layers(r, json_object_get(root, "layers"), 0));
     int64_t count = a->layers;
     PLM_TRY(plm_json_int(root, "layer_count", false, 0, PLM_LAYERS_MAX, r->where, &count, r->err));
     if (count != a->layers)
-        return plm_fail(r->err, PLM_E_INVALID, "bad \"layer_count\", %s: %lld, but the sequence has "
-                        "%d layers; correct one", r->where, (long long)count, a->layers);
+        return plm_fail(r->err, PLM_E_INVALID,
+                        "bad \"layer_count\", %s: %lld, but the sequence has "
+                        "%d layers; correct one",
+                        r->where, (long long)count, a->layers);
     const char *mtp = NULL;
     PLM_TRY(plm_json_text(root, "mtp_kind", a->mtp_layers > 0, r->where, &mtp, r->err));
     if (mtp != NULL)

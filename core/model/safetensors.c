@@ -1,8 +1,10 @@
 /* safetensors.c - the header of a safetensors file, every bound checked.
 **
-** Layout (format description at github.com/huggingface/safetensors): u64 little-endian header length,
+** Layout (format description at github.com/huggingface/safetensors): u64 little-endian header
+*length,
 ** a JSON object {name: {"dtype", "shape", "data_offsets": [begin, end)}, "__metadata__": {text:
-** text}}, then the data, which the tensors cover exactly. The object is cut into its members here and
+** text}}, then the data, which the tensors cover exactly. The object is cut into its members here
+*and
 ** each member goes to jansson on its own, so that memory stays within twice the header whatever it
 ** holds (parsed whole, a header takes ten times its size).
 */
@@ -160,7 +162,8 @@ static plm_status read_shape(const scanner *s, const json_t *shape, plm_tensor *
             return reject(s, "shape", "a dimension is no whole number from 0");
         empty = empty || json_integer_value(d) == 0;
     }
-    /* More than four dims: the outer ones are folded into the first, which keeps rows and columns. */
+    /* More than four dims: the outer ones are folded into the first, which keeps rows and columns.
+     */
     t->rank = (uint32_t)(n < 4 ? n : 4);
     *elements = empty ? 0 : 1;
     int64_t outer = 1;
@@ -194,10 +197,11 @@ static plm_status read_tensor(const scanner *s, const json_t *obj, plm_tensor *t
     json_t *v;
     if (!json_is_object(obj))
         return reject(s, "header_json", "a tensor's entry is not an object");
-    json_object_foreach((json_t *)(uintptr_t)obj, key, v)
-        if (strcmp(key, "dtype") != 0 && strcmp(key, "shape") != 0 &&
-            strcmp(key, "data_offsets") != 0)
-            return reject(s, "header_json", "a tensor's entry has an unknown key");
+    json_object_foreach((json_t *)(uintptr_t)obj, key,
+                        v) if (strcmp(key, "dtype") != 0 && strcmp(key, "shape") != 0 &&
+                               strcmp(key, "data_offsets") !=
+                                   0) return reject(s, "header_json",
+                                                    "a tensor's entry has an unknown key");
     const char *dtype = json_string_value(json_object_get(obj, "dtype"));
     t->dtype = dtype != NULL ? plm_dtype_by_safetensors(dtype) : PLM_DT_COUNT;
     if (t->dtype >= PLM_DT_COUNT)
@@ -329,7 +333,8 @@ static plm_status check_cover(plm_safetensors *d, const scanner *s)
         if (d->tensor[i].offset != end)
             return plm_fail(s->err, PLM_E_INVALID,
                             "offsets, %s: tensor %.80s leaves a hole or overlaps; the file is "
-                            "damaged or hostile", s->where, d->tensor[i].name);
+                            "damaged or hostile",
+                            s->where, d->tensor[i].name);
         end += d->tensor[i].bytes; /* each at most 2^63, and the next must start at the sum */
         if (end > INT64_MAX)
             return reject(s, "overflow", "the tensors have more than 2^63 bytes");

@@ -14,7 +14,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             __builtin_trap();
         if (status != PLM_OK)
             continue;
-        if (plm_model_from_gguf(g, "fuzz", &a, NULL) == PLM_OK && plm_arch_check(&a, NULL) != PLM_OK)
+        if (plm_model_from_gguf(g, "fuzz", &a, NULL) == PLM_OK &&
+            plm_arch_check(&a, NULL) != PLM_OK)
             __builtin_trap();
         plm_arch_fini(&a);
         plm_gguf_close(g);
