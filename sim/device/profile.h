@@ -48,7 +48,7 @@ typedef struct plm_profile {
     double attn_decode_eff;             /* bandwidth share of decode attention, 0 = mem_eff */
     double link_eff, link_latency_s;    /* 0 latency = the device's */
     double link_one_shot_bytes;         /* one-shot all-reduce up to this message */
-    double moe_eff_small;               /* bandwidth share of grouped GEMM at few rows an expert */
+    double moe_eff_small;               /* bandwidth share of grouped GEMM with few experts hit */
     bool int8_dot;                      /* quantised weights multiply int8 activations (mmq) */
     uint64_t fuse;                      /* patterns taken, plm_fusion_name order */
     bool absorb_mla;
@@ -57,6 +57,8 @@ typedef struct plm_profile {
     int64_t max_seqs;
     bool chunked_prefill, overlap_schedule;
     double ttft_host_s;                 /* client-side: tokenise, HTTP, first sample */
+    double burst_share;                 /* closed loop: share of requests that arrive all together, in
+                                           step from a common start, and not spread in time */
     /* memory */
     plm_memory_rule memory_rule;
     double memory_fraction;

@@ -52,6 +52,7 @@ static const field fields[] = {
     {"chunked_prefill", TRUTH, P(chunked_prefill), 0, 0},
     {"overlap_schedule", TRUTH, P(overlap_schedule), 0, 0},
     {"ttft_host_s", REAL, P(ttft_host_s), 0, 100},
+    {"burst_share", REAL, P(burst_share), 0, 1},
     {"memory_rule", RULE, P(memory_rule), 0, 0},
     {"memory_fraction", REAL, P(memory_fraction), 0.01, 1},
     {"context_bytes", REAL, P(context_bytes), 0, BIG},

@@ -20,8 +20,8 @@ plm_figure plm_figure_band(double value, const double band[2])
 
 static plm_dtype kv_dtype(const char *name)
 {
-    plm_dtype t = plm_dtype_by_name(name);
-    return t == PLM_DT_COUNT && strcmp(name, "fp8") == 0 ? PLM_DT_F8E4M3 : t;
+    /* Of weights "fp8" is a planar type with scales; a cache holds plain E4M3. */
+    return strcmp(name, "fp8") == 0 ? PLM_DT_F8E4M3 : plm_dtype_by_name(name);
 }
 
 plm_status plm_kv_types(const char *text, const plm_profile *p, plm_dtype *k, plm_dtype *v,
@@ -386,9 +386,8 @@ bool plm_config_price(const plm_catalog *cat, const char *device, double given, 
         return false;
     }
     *usd = p.usd_per_hour;
-    if (p.n > 1)
-        snprintf(source, cap, "median of %lld venues (%.4g to %.4g), %s, %s, %s", (long long)p.n,
-                 p.low, p.high, p.term, p.date, p.source);
+    if (p.n > 1) /* its source says how many, their span and the newest date */
+        snprintf(source, cap, "%s, %s", p.term, p.source);
     else
         snprintf(source, cap, "%s, %s, %s, %s", p.venue, p.term, p.date, p.source);
     return true;

@@ -126,8 +126,10 @@ plm_status plm_steady(const plm_steady_query *q, plm_serving *out, plm_error *er
     plm_loop_query lq = {
         .step = plm_stages_step, .ctx = &stages, .prompt = q->prompt, .gen = q->gen,
         .clients = fmax(1, clients / overlap), .seqs_max = fmax(1, seqs / overlap),
-        .budget = p->ubatch > 0 ? (double)p->ubatch : 1e9, .host_s = p->ttft_host_s,
-        .whole_prompts = !p->chunked_prefill, .static_batch = q->static_batch};
+        .budget = p->ubatch > 0 ? (double)p->ubatch : 1e9,
+        .host_s = q->static_batch ? 0 : p->ttft_host_s, /* a batch run has no clients */
+        .whole_prompts = !p->chunked_prefill, .static_batch = q->static_batch,
+        .burst_share = p->burst_share};
     plm_loop l;
     plm_loop_solve(&lq, &l);
     double rate = l.rate * overlap * groups;

@@ -125,6 +125,22 @@ static void solve_prefill_only(const loop *l, plm_loop *out)
     out->rounds = 1;
 }
 
+/* Clients that start together come back together: their prompts are served one after another before
+** any decodes, and their decodes then share no step with a prompt. The share of requests that live so
+** is a matter of the engine and of how long the load has run. */
+static void meet_bursts(const loop *l, state *s)
+{
+    double share = l->q->burst_share, m = l->others + 1;
+    if (!(share > 0) || m <= 1 || l->chunk.count <= 0)
+        return;
+    double together = fmin(m, fmax(1, floor(l->chunks_max))), steps = ceil(m / together);
+    double each = l->chunk.count * step_s(l, 0, together, NULL);
+    double prefill = each * (steps + 1) / 2; /* mean over the burst */
+    double itl = step_s(l, m, 0, NULL);
+    s->queue += share * (prefill - s->prefill - s->queue);
+    s->itl += share * (itl - s->itl);
+}
+
 static void name_bound(const loop *l, const plm_loop_query *q, plm_loop *out)
 {
     double decodes = fmax(1, out->running - out->rate * out->prefill_s);
@@ -192,6 +208,7 @@ void plm_loop_solve(const plm_loop_query *q, plm_loop *out)
         if (change < TOLERANCE)
             break;
     }
+    meet_bursts(&l, &s);
     double cycle = cycle_of(&l, &s);
     out->itl_s = s.itl;
     out->rate = m / cycle;
