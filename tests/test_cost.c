@@ -172,11 +172,10 @@ static void each_class_and_type_has_its_share(void **state)
     assert_close(cost(&m, PLM_CLASS_ATTENTION, &a).time_s, 1e9 / 3.35e12 / 0.7, 1e-12, 0);
     w = gemm(1, 8192, 8192);
     assert_close(cost(&m, PLM_CLASS_GROUPED, &w).time_s, s / 0.25, 1e-12, 0);
-    w = gemm(16, 8192, 8192);
+    w.group_share = 1;
     assert_close(cost(&m, PLM_CLASS_GROUPED, &w).time_s, s / 0.75, 1e-12, 0);
-    w = gemm(4, 8192, 8192);
-    double mixed = cost(&m, PLM_CLASS_GROUPED, &w).time_s;
-    assert_true(mixed < s / 0.25 && mixed > s / 0.75);
+    w.group_share = 0.5;
+    assert_close(cost(&m, PLM_CLASS_GROUPED, &w).time_s, s / 0.5, 1e-12, 0);
 }
 
 static void arithmetic_follows_both_operands(void **state)

@@ -53,6 +53,7 @@ typedef struct plm_work {
     int32_t ranks;      /* of the link's group */
     int32_t nodes;      /* nodes the group spans; 0 or 1 = one */
     int32_t launches;   /* kernels of an engine that fuses nothing; 0 for views */
+    double group_share; /* grouped: share of this rank's experts that is hit */
 } plm_work;
 
 enum {

@@ -340,6 +340,7 @@ void plm_work_linear_grouped(const plm_graph *g, const plm_node *n, const int64_
     w->n = plm_work_dim(g, weight, 1, dim_values);
     w->k = plm_work_dim(g, weight, 2, dim_values);
     w->groups = hit;
+    w->group_share = local > 0 ? hit / local : 0.0;
     w->m = hit > 0 ? rows * load / hit : 0.0;
     w->act_read_bytes *= load;
     w->act_write_bytes *= load;

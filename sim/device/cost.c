@@ -143,10 +143,6 @@ double plm_cache_share(double bytes, double cache_bytes)
     return 2.0 - 2.0 * bytes / cache_bytes;
 }
 
-/* A grouped product reaches the class's bandwidth when its experts have as many rows as the narrowest
-** tensor instruction takes, moe_eff_small at one row, and between them in proportion. */
-#define ROWS_FULL 16.0
-
 /* Seconds a byte from memory. */
 static double byte_s(const plm_machine *m, plm_class cls, const plm_work *w)
 {
@@ -154,9 +150,12 @@ static double byte_s(const plm_machine *m, plm_class cls, const plm_work *w)
         return m->inv_attn_decode;
     if (cls == PLM_CLASS_LINEAR && w->m <= m->prof.skinny_m)
         return m->inv_skinny;
-    if (cls == PLM_CLASS_GROUPED && w->m < ROWS_FULL) {
-        double t = w->m > 1.0 ? (w->m - 1.0) / (ROWS_FULL - 1.0) : 0.0;
-        return m->inv_moe_small + t * (m->inv_memory[cls] - m->inv_moe_small);
+    if (cls == PLM_CLASS_GROUPED) {
+        /* Few experts hit are few tiles in flight: the share of bandwidth goes from moe_eff_small up
+           to the class's as all come to be hit. In proportion, so that one more token never makes
+           the product quicker. */
+        double eff = 1.0 / m->inv_moe_small;
+        return 1.0 / (eff + w->group_share * (1.0 / m->inv_memory[cls] - eff));
     }
     return m->inv_memory[cls];
 }

@@ -73,6 +73,7 @@ static void add_work(plm_work *sum, const plm_work *w, bool leads)
         a[F_M] = fmax(a[F_M], b[F_M]);
         a[F_K] = fmax(a[F_K], b[F_K]);
         a[F_GROUPS] = fmax(a[F_GROUPS], b[F_GROUPS]);
+        sum->group_share = fmax(sum->group_share, w->group_share);
         sum->weight_dtype = w->weight_dtype;
         sum->act_dtype = w->act_dtype;
     }
@@ -371,13 +372,14 @@ uint32_t plm_row_work(const plm_program *p, const plm_row *r, const int64_t *dim
     if (r->loaded && b->imbalance > 1.0)
         for (size_t i = 0; i < sizeof scaled_by_load / sizeof scaled_by_load[0]; i++)
             f[scaled_by_load[i]] *= b->imbalance;
+    out[0] = r->base;
     if (r->kind == PLM_ROW_GROUPED) {
         double hit = distinct(r, f[F_M]);
         f[F_WEIGHT] *= hit;
         f[F_GROUPS] = hit;
         f[F_M] = hit > 0 ? f[F_M] / hit : 0.0;
+        out[0].group_share = hit / r->local;
     }
-    out[0] = r->base;
     memcpy(&out[0], f, sizeof f);
     return 1;
 }
