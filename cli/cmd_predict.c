@@ -120,16 +120,16 @@ static void put_memory(plm_json_out *o, json_t *root, const plm_ledger *m)
 
 static void put_phases(plm_json_out *o, json_t *root, const plm_query *q, const plm_answer *r)
 {
-    json_t *p = r->memory.fits && q->prompt > 0 ? plm_out_object(o) : json_null();
-    plm_out_child(o, root, "prefill", p);
+    json_t *p = plm_out_child(o, root, "prefill",
+                              r->memory.fits && q->prompt > 0 ? plm_out_object(o) : json_null());
     if (json_is_object(p)) {
         plm_out_int(o, p, "tokens", (int64_t)r->prefill.tokens);
         plm_out_figure(o, p, "time_s", r->prefill.time_s);
         plm_out_figure(o, p, "tok_s", r->prefill.tok_s);
         plm_out_text(o, p, "bound", r->prefill.bound);
     }
-    json_t *d = r->memory.fits && q->gen > 0 ? plm_out_object(o) : json_null();
-    plm_out_child(o, root, "decode", d);
+    json_t *d = plm_out_child(o, root, "decode",
+                              r->memory.fits && q->gen > 0 ? plm_out_object(o) : json_null());
     if (json_is_object(d)) {
         plm_out_int(o, d, "batch", (int64_t)r->decode.batch);
         plm_out_int(o, d, "context_tokens", (int64_t)r->decode.context_tokens);
