@@ -267,11 +267,11 @@ static void random_graphs_never_overlap(void **state)
 {
     uint64_t seed = test_seed("random_graphs_never_overlap");
     (void)state;
-    for (int trial = 0; trial < 40; trial++) {
+    for (int trial = 0; trial < 150; trial++) {
         plm_graph g;
         plm_error err = {0};
         open_graph(&g);
-        build_random(&g, &seed, 10 + (size_t)(test_random(&seed) % 90));
+        build_random(&g, &seed, 10 + (size_t)(test_random(&seed) % 60));
         plm_memory_plan p = plan_of(&g);
         check_plan(&g, &p);
         plm_memory_plan_fini(&p);

@@ -22,7 +22,8 @@ typedef struct storage {
     plm_value_id next;   /* roots: next in the list of those that die at the same node */
     plm_node_id birth;   /* roots: node at which it must exist */
     plm_node_id last;    /* roots: node after which it is free; n_nodes = never */
-    uint32_t reads;      /* roots: reads by nodes that are no views */
+    plm_node_id reader;  /* roots: node whose read ends last; PLM_NONE = none */
+    plm_node_id others;  /* roots: end of the last read of any other node; PLM_NONE = none */
     int64_t bytes;       /* roots: rounded up to blocks */
     int64_t raw;         /* bytes of the value itself */
 } storage;
@@ -98,7 +99,8 @@ static plm_status find_roots(planner *p, plm_error *err)
         return plm_fail_memory(err, "dims of the memory plan");
     plm_dims_eval(&g->dims, g->dims.hi, dims);
     for (size_t v = 0; v < g->n_values; v++)
-        p->s[v] = (storage){.root = PLM_NONE, .taken = (plm_value_id)v, .next = PLM_NONE};
+        p->s[v] = (storage){.root = PLM_NONE, .taken = (plm_value_id)v, .next = PLM_NONE,
+                            .reader = PLM_NONE, .others = PLM_NONE};
     for (plm_node_id i = 0; i < g->n_nodes; i++)
         for (uint32_t j = 0; j < g->nodes[i].n_out; j++) {
             plm_value_id v = g->nodes[i].out[j];
@@ -123,6 +125,20 @@ done:
     return status;
 }
 
+static void note_reader(const planner *p, storage *s, plm_node_id i)
+{
+    plm_node_id end = p->span_last[i];
+    if (s->reader == i)
+        return;
+    if (s->reader == PLM_NONE || end >= p->span_last[s->reader]) {
+        if (s->reader != PLM_NONE)
+            s->others = p->span_last[s->reader]; /* ends no earlier than those before it */
+        s->reader = i;
+    } else if (s->others == PLM_NONE || end > s->others) {
+        s->others = end;
+    }
+}
+
 static void find_lives(planner *p)
 {
     const plm_graph *g = p->g;
@@ -132,18 +148,15 @@ static void find_lives(planner *p)
             plm_value_id r = n->in[j] == PLM_NONE ? PLM_NONE : p->s[n->in[j]].root;
             if (r == PLM_NONE)
                 continue;
-            if (!is_view(g, i))
-                p->s[r].reads++;
             if (p->span_last[i] > p->s[r].last)
                 p->s[r].last = p->span_last[i];
+            note_reader(p, &p->s[r], i);
         }
     }
     for (size_t i = 0; i < g->n_outputs; i++) {
         plm_value_id r = p->s[g->outputs[i]].root;
-        if (r != PLM_NONE) {
+        if (r != PLM_NONE)
             p->s[r].last = (plm_node_id)g->n_nodes;
-            p->s[r].reads++;
-        }
     }
     memset(p->dies, 0xff, (g->n_nodes + 1) * sizeof *p->dies);
     for (plm_value_id v = 0; v < g->n_values; v++)
@@ -244,7 +257,9 @@ static bool in_place(const planner *p, plm_node_id i)
         return false;
     if (p->s[r].last != p->span_last[i] || p->s[p->s[r].taken].last != p->s[r].last)
         return false;
-    if (n->group != 0 && (p->s[r].reads != 1 || p->s[r].birth >= p->span_first[i]))
+    /* A group writes at any time of its span: the storage must have no other reader from there on. */
+    if (n->group != 0 && (p->s[r].birth >= p->span_first[i] || p->s[r].reader != i ||
+                          (p->s[r].others != PLM_NONE && p->s[r].others >= p->span_first[i])))
         return false;
     for (uint32_t j = 1; j < n->n_in; j++)
         if (n->in[j] != PLM_NONE && p->s[n->in[j]].root != PLM_NONE &&
