@@ -1,4 +1,5 @@
-/* bench_plan.c - time of an exhaustive search, from an empty session (catalog, model, graphs, programs)
+/* bench_plan.c - time of an exhaustive search, from an empty session (catalog, model, graphs,
+*programs)
 ** to the ordered plans, on one thread and on all. The aim: 10,000 plans under 0.5 s on one core. */
 #include <stdio.h>
 #include <string.h>
@@ -56,8 +57,8 @@ static bool measure(const char *name, plm_plan_query q, int threads)
         rows = r.plan.n_rows;
         plm_plan_fini(&r.plan);
     }
-    printf("%-36s %7d %8.0f %8zu %9.4f %9.4f %12.0f %14.4f\n", name, threads, plans, rows, wall, cpu,
-           plans / cpu, AIM_PLANS * cpu / plans / AIM_S);
+    printf("%-36s %7d %8.0f %8zu %9.4f %9.4f %12.0f %14.4f\n", name, threads, plans, rows, wall,
+           cpu, plans / cpu, AIM_PLANS * cpu / plans / AIM_S);
     return true;
 }
 
@@ -70,14 +71,33 @@ int main(void)
         plm_plan_query q;
     } cases[] = {
         {"Llama-3.1-70B, 3 devices, 4 types",
-         {.model = "llama-3.1-70b", .devices = three, .n_devices = 3, .quants = quants,
-          .n_quants = 4, .isl = 2000, .osl = 500, .max_devices = 16, .price_usd = -1}},
+         {.model = "llama-3.1-70b",
+          .devices = three,
+          .n_devices = 3,
+          .quants = quants,
+          .n_quants = 4,
+          .isl = 2000,
+          .osl = 500,
+          .max_devices = 16,
+          .price_usd = -1}},
         {"DeepSeek-V3, 3 devices, own types",
-         {.model = "deepseek-v3", .devices = three, .n_devices = 3, .isl = 4000, .osl = 1000,
-          .max_devices = 16, .price_usd = -1}},
+         {.model = "deepseek-v3",
+          .devices = three,
+          .n_devices = 3,
+          .isl = 4000,
+          .osl = 1000,
+          .max_devices = 16,
+          .price_usd = -1}},
         {"Qwen3-30B-A3B, one pool only",
-         {.model = "qwen3-30b-a3b", .devices = three, .n_devices = 3, .quants = quants,
-          .n_quants = 4, .isl = 1000, .osl = 1000, .max_devices = 64, .mode = 1,
+         {.model = "qwen3-30b-a3b",
+          .devices = three,
+          .n_devices = 3,
+          .quants = quants,
+          .n_quants = 4,
+          .isl = 1000,
+          .osl = 1000,
+          .max_devices = 64,
+          .mode = 1,
           .price_usd = -1}},
     };
     plm_mem_init();

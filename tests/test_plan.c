@@ -1,5 +1,6 @@
-/* test_plan.c - the search: what it returns against predict, against its own rules, against threads;
-** and two pools apart from any device. */
+/* test_plan.c - the search: what it returns against predict, against its own rules, against
+ *threads;
+ ** and two pools apart from any device. */
 #include "core/base/mem.h"
 #include "sim/plan/disagg.h"
 #include "sim/plan/plan.h"
@@ -27,8 +28,14 @@ static const char *const two[] = {"h100_sxm_80:4", "rtx_4090_24:4"};
 
 static plm_plan_query query(const char *model)
 {
-    return (plm_plan_query){.model = model, .devices = h100, .n_devices = 1, .isl = 2000,
-                            .osl = 300, .max_devices = 8, .price_usd = -1, .objective = "cost",
+    return (plm_plan_query){.model = model,
+                            .devices = h100,
+                            .n_devices = 1,
+                            .isl = 2000,
+                            .osl = 300,
+                            .max_devices = 8,
+                            .price_usd = -1,
+                            .objective = "cost",
                             .threads = 1};
 }
 
@@ -63,8 +70,9 @@ static void rows_obey_the_query(void **state)
         assert_close(r->requests_s * 300, r->output_tok_s.value, 1e-9, 0);
         if (r->mode == 2) {
             disagg = true;
-            assert_int_equal(r->devices, r->prefill_workers * plm_parallel_devices(&r->prefill_par) +
-                                             r->decode_workers * plm_parallel_devices(&r->par));
+            assert_int_equal(r->devices,
+                             r->prefill_workers * plm_parallel_devices(&r->prefill_par) +
+                                 r->decode_workers * plm_parallel_devices(&r->par));
             assert_true(r->prefill_util > 0 && r->prefill_util <= 0.95);
         } else {
             agg = true;
@@ -99,7 +107,8 @@ static void rows_equal_predictions(void **state)
         one.gen = q.osl;
         one.concurrency = r->batch;
         assert_ok(plm_predict(session, &one, &a, &err), err);
-        /* predict admits by mean length, the search by full length; equal while all are admitted. */
+        /* predict admits by mean length, the search by full length; equal while all are admitted.
+         */
         if (a.serving.waiting > 0)
             continue;
         assert_close(a.serving.itl_s.value, r->itl_s.value, 1e-6, 0);
@@ -160,8 +169,7 @@ static void order_and_front(void **state)
                 const plm_plan_row *x = &p.rows[k];
                 beaten = x->tok_s_per_user >= r->tok_s_per_user &&
                          request_usd(x) <= request_usd(r) &&
-                         (x->tok_s_per_user > r->tok_s_per_user ||
-                          request_usd(x) < request_usd(r));
+                         (x->tok_s_per_user > r->tok_s_per_user || request_usd(x) < request_usd(r));
             }
             assert_int_equal(r->pareto, !beaten);
             on += r->pareto;
@@ -224,11 +232,10 @@ static void local_engines_split_by_layers(void **state)
     plm_plan_query q = query("llama-3.1-70b");
     static const char *const cards[] = {"rtx_4090_24:4"};
     q.devices = cards;
-    q.mode = 1;
     plm_plan p = search(&q);
     assert_true(p.n_rows > 0);
     for (size_t i = 0; i < p.n_rows; i++)
-        assert_true(p.rows[i].par.tp == 1 && p.rows[i].devices <= 4);
+        assert_true(p.rows[i].par.tp == 1 && p.rows[i].devices <= 4 && p.rows[i].mode == 1);
     plm_plan_fini(&p);
 }
 
@@ -300,8 +307,14 @@ static void pools_in_closed_form(void **state)
 {
     (void)state;
     const double cost[] = {0.01, 0};
-    plm_pools p = {.itl = flat_itl, .ctx = cost, .prefill_s = 0.1, .prefill_servers = 1,
-                   .transfer_s = 0.02, .host_s = 0.03, .gen = 101, .decode_workers = 1,
+    plm_pools p = {.itl = flat_itl,
+                   .ctx = cost,
+                   .prefill_s = 0.1,
+                   .prefill_servers = 1,
+                   .transfer_s = 0.02,
+                   .host_s = 0.03,
+                   .gen = 101,
+                   .decode_workers = 1,
                    .seqs_max = 64};
     plm_pools_state s;
     /* 8 sequences at 10 ms for 100 steps: 8 requests/s; M/D/1 at .8: .3 s (DistServe). */

@@ -21,8 +21,7 @@ static int close_session(void **state)
     return 0;
 }
 
-static plm_query query(const char *model, const char *device, const char *engine,
-                       const char *quant)
+static plm_query query(const char *model, const char *device, const char *engine, const char *quant)
 {
     plm_query q;
     plm_query_init(&q);
@@ -50,7 +49,8 @@ static void assert_refused(const plm_query *q, plm_status code, const char *part
 
 /* ---- the roofline of Llama-3.1-8B in bf16 on an H100, serving facts sections 1 and 4 ---- */
 
-/* The ideal engine on a device of 3.35 TB/s (the facts' figure; the record has the exact clock's) and
+/* The ideal engine on a device of 3.35 TB/s (the facts' figure; the record has the exact clock's)
+*and
 ** 989.4 TFLOP/s, whole-prompt logits when asked. */
 static const plm_program *roofline(bool all_logits, plm_machine *m)
 {
@@ -298,7 +298,7 @@ static void a_layer_split_does_not_speed_one_stream(void **state)
     assert_int_equal(two.par.tp, 1);
     assert_close(two.decode.time_s.value, one.decode.time_s.value, 0.05, 0);
     assert_close(two.prefill.time_s.value, one.prefill.time_s.value, 0.05, 0);
-    assert_true(two.memory.weights_bytes < 0.7 * (double)one.memory.weights_bytes);
+    assert_true((double)two.memory.weights_bytes < 0.7 * (double)one.memory.weights_bytes);
 }
 
 static void tensor_ranks_are_chosen_for_servers(void **state)
@@ -344,7 +344,8 @@ static void more_ranks_are_faster(void **state)
     }
 }
 
-/* Micro-batches fill the stages of a server: a large batch on two stages takes about the time that half
+/* Micro-batches fill the stages of a server: a large batch on two stages takes about the time that
+*half
 ** of it takes on half the layers, twice. */
 static void stages_overlap_for_batches(void **state)
 {

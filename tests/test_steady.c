@@ -58,8 +58,9 @@ static void wave_values(void **state)
         assert_close(plm_wave_speedup(m[i], 2), two[i], 0, 5e-4);
 }
 
-/* Qwen3-32B, 262,144 B a token, 32,768 tokens: 8 GiB; recomputing 3,171 TFLOP at half of 989 TFLOP/s
-** takes 6.4126 s; break-even 1.340 GB/s (serving facts section 14). */
+/* Qwen3-32B, 262,144 B a token, 32,768 tokens: 8 GiB; recomputing 3,171 TFLOP at half of 989
+ *TFLOP/s
+ ** takes 6.4126 s; break-even 1.340 GB/s (serving facts section 14). */
 static void breakeven_value(void **state)
 {
     (void)state;
@@ -76,8 +77,11 @@ static void breakeven_value(void **state)
 static void imbalance_values(void **state)
 {
     (void)state;
-    const double at[][4] = {{128, 128, 8, 1.122}, {128, 512, 8, 1.062}, {128, 128, 32, 1.375},
-                            {256, 128, 32, 1.381}, {256, 1024, 32, 1.130}};
+    const double at[][4] = {{128, 128, 8, 1.122},
+                            {128, 512, 8, 1.062},
+                            {128, 128, 32, 1.375},
+                            {256, 128, 32, 1.381},
+                            {256, 1024, 32, 1.130}};
     for (int i = 0; i < 5; i++)
         assert_close(plm_expert_imbalance(at[i][0], 8, at[i][1], at[i][2]), at[i][3], 0, 0.03);
     assert_close(plm_expert_imbalance(128, 8, 64, 1), 1, 0, 0);
@@ -104,8 +108,14 @@ static double affine_step(const void *ctx, const plm_mix *m, plm_bound *bound)
 
 static plm_loop_query workload(const affine *a, double clients)
 {
-    return (plm_loop_query){.step = affine_step, .ctx = a, .prompt = 1000, .gen = 201,
-                            .clients = clients, .seqs_max = 256, .budget = 2048, .host_s = 0.01};
+    return (plm_loop_query){.step = affine_step,
+                            .ctx = a,
+                            .prompt = 1000,
+                            .gen = 201,
+                            .clients = clients,
+                            .seqs_max = 256,
+                            .budget = 2048,
+                            .host_s = 0.01};
 }
 
 /* A lone client never shares a step: every figure is a plain sum. */
@@ -209,6 +219,30 @@ static void static_batch_is_a_sum(void **state)
     assert_close(l.rate, 64 / (0.01 + prefill + 200 * itl), 1e-9, 0);
 }
 
+/* 40 clients in step: prompts in 20 steps of two, the mean one done after 10.5 of them; then
+*decodes
+** that meet no prompt. A part of the clients: as far from the steady state as their share. */
+static void bursts_come_in_order(void **state)
+{
+    (void)state;
+    const affine a = {5e-3, 2e-5, 0};
+    plm_loop_query q = workload(&a, 40);
+    plm_loop spread, all, half;
+    plm_loop_solve(&q, &spread);
+    q.burst_share = 1;
+    plm_loop_solve(&q, &all);
+    assert_close(all.ttft_s, 0.01 + 10.5 * (5e-3 + 2e-5 * 2000), 1e-9, 0);
+    assert_close(all.itl_s, 5e-3 + 2e-5 * 40, 1e-9, 0);
+    q.burst_share = 0.5;
+    plm_loop_solve(&q, &half);
+    assert_close(half.ttft_s, (all.ttft_s + spread.ttft_s) / 2, 1e-9, 0);
+    assert_close(half.itl_s, (all.itl_s + spread.itl_s) / 2, 1e-9, 0);
+    assert_close(half.rate * (half.ttft_s + 200 * half.itl_s), 40, 1e-9, 0);
+    q.clients = 1; /* a lone client is no burst */
+    plm_loop_solve(&q, &half);
+    assert_close(half.ttft_s, 0.01 + 5e-3 + 0.02, 1e-9, 0);
+}
+
 static void one_token_out(void **state)
 {
     (void)state;
@@ -238,8 +272,9 @@ typedef struct measured {
     double ttft, itl, rate;
 } measured;
 
-/* Step by step: decodes first, then prompts in order of arrival with what the budget leaves. Lengths
-** out vary by +-20 % so that clients fall out of step. */
+/* Step by step: decodes first, then prompts in order of arrival with what the budget leaves.
+ *Lengths
+ ** out vary by +-20 % so that clients fall out of step. */
 static measured simulate(const affine *a, int clients, int prompt, int gen, int budget, double host)
 {
     static request r[CLIENTS_MAX];
@@ -327,7 +362,8 @@ static void agrees_with_simulation(void **state)
             measured m = simulate(&costs[c], n, prompts[c], gens[c], 2048, 0.01);
             if (getenv("PLM_SHOW") != NULL)
                 print_message("cost %zu n %d: itl %.5f sim %.5f, ttft %.4f sim %.4f, rate %.4f sim "
-                              "%.4f\n", c, n, l.itl_s, m.itl, l.ttft_s, m.ttft, l.rate, m.rate);
+                              "%.4f\n",
+                              c, n, l.itl_s, m.itl, l.ttft_s, m.ttft, l.rate, m.rate);
             assert_close(l.itl_s, m.itl, 0.03, 0);
             assert_close(l.rate, m.rate, 0.03, 0);
             assert_close(l.ttft_s, m.ttft, 0.30, 0);
@@ -348,6 +384,7 @@ int main(void)
         cmocka_unit_test(more_clients_never_slow_the_server),
         cmocka_unit_test(waiting_is_littles_law),
         cmocka_unit_test(static_batch_is_a_sum),
+        cmocka_unit_test(bursts_come_in_order),
         cmocka_unit_test(one_token_out),
         cmocka_unit_test(agrees_with_simulation),
     };

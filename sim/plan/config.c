@@ -43,8 +43,10 @@ plm_status plm_kv_types(const char *text, const plm_profile *p, plm_dtype *k, pl
         if (*k == PLM_DT_COUNT || *v == PLM_DT_COUNT ||
             plm_dtype_get(*k)->family == PLM_FAMILY_PLANAR ||
             plm_dtype_get(*v)->family == PLM_FAMILY_PLANAR)
-            return plm_fail(err, PLM_E_INVALID, "unknown type, --kv-type: \"%.60s\" is no type of a "
-                            "cache; give f16, bf16, fp8, q8_0, q4_0 ..., or two for K and V", text);
+            return plm_fail(err, PLM_E_INVALID,
+                            "unknown type, --kv-type: \"%.60s\" is no type of a "
+                            "cache; give f16, bf16, fp8, q8_0, q4_0 ..., or two for K and V",
+                            text);
     }
     if (*k == *v)
         snprintf(name, cap, "%s", plm_dtype_get(*k)->name);
@@ -75,8 +77,10 @@ static plm_status choose_recipe(const char *quant, plm_config *c, plm_error *err
     else
         c->recipe = plm_recipe_default(c->arch);
     if (c->recipe == NULL)
-        return plm_fail(err, PLM_E_INVALID, "unknown storage, --quant: \"%.60s\"; give bf16, fp8, "
-                        "q4_k_m, q8_0, awq4, mxfp4, nvfp4 ...", quant != NULL ? quant : usual);
+        return plm_fail(err, PLM_E_INVALID,
+                        "unknown storage, --quant: \"%.60s\"; give bf16, fp8, "
+                        "q4_k_m, q8_0, awq4, mxfp4, nvfp4 ...",
+                        quant != NULL ? quant : usual);
     if (reads_gguf(p))
         c->recipe = plm_recipe_gguf(c->recipe);
     return PLM_OK;
@@ -127,6 +131,10 @@ plm_status plm_config_init(plm_session *s, const plm_query *q, plm_config *c, pl
     c->devices = q->device_count > 0 ? q->device_count : count;
     c->layer_split = plm_layer_split(&c->machine.prof);
     c->unfused = q->flash_attn == 0;
+    if (c->unfused && m->prof.unfused_eff > 0)
+        c->machine.inv_attn_decode = m->inv_bandwidth / m->prof.unfused_eff;
+    if (c->unfused && m->prof.unfused_tensor > 0)
+        c->machine.inv_tensor[PLM_CLASS_ATTENTION] = 1.0 / m->prof.unfused_tensor;
     c->seqs_bound = sequences_planned(q, &c->machine.prof);
     c->weights_given = q->weights_bytes;
     for (int32_t i = 0; i < c->arch->n_kinds; i++) {
@@ -139,70 +147,6 @@ plm_status plm_config_init(plm_session *s, const plm_query *q, plm_config *c, pl
     PLM_TRY(choose_recipe(q->quant, c, err));
     return plm_kv_types(q->kv_type, &c->machine.prof, &c->kv_k, &c->kv_v, c->kv_name,
                         sizeof c->kv_name, err);
-}
-
-/* ---- parallel plan ---- */
-
-static int32_t at_least_one(int32_t n)
-{
-    return n > 0 ? n : 1;
-}
-
-/* Greatest legal tp that divides `rest` and stays inside a node; the rest goes to stages. */
-static plm_status spread_ranks(const plm_config *c, const plm_parallel *asked, int64_t rest,
-                               plm_parallel *p, plm_error *err)
-{
-    int64_t node = c->machine.dev.node_devices > 0 ? c->machine.dev.node_devices : rest;
-    bool tp_free = asked->tp <= 0 && !c->layer_split;
-    bool pp_free = asked->pp <= 0;
-    for (int64_t tp = tp_free ? plm_min_i64(rest, node) : 1; tp >= 1; tp--) {
-        if (rest % tp != 0 || (rest / tp > 1 && !pp_free))
-            continue;
-        plm_parallel t = *p;
-        if (tp_free)
-            t.tp = (int32_t)tp;
-        if (pp_free)
-            t.pp = (int32_t)(rest / tp);
-        if (t.pp <= PLM_STAGES_MAX && plm_parallel_check(c->arch, &t, NULL) == PLM_OK) {
-            *p = t;
-            return PLM_OK;
-        }
-    }
-    return plm_fail(err, PLM_E_INVALID, "parallel plan, %lld devices: tp %d pp %d ep %d dp %d cp %d "
-                    "cannot be completed to that number for %s; give ranks whose product is %lld",
-                    (long long)c->devices, p->tp, p->pp, p->ep, p->dp, p->cp, c->arch->id,
-                    (long long)c->devices);
-}
-
-plm_status plm_config_plan(plm_config *c, const plm_parallel *asked, int64_t devices,
-                           plm_error *err)
-{
-    plm_parallel p = *asked;
-    p.tp = at_least_one(p.tp);
-    p.pp = at_least_one(p.pp);
-    p.ep = at_least_one(p.ep);
-    p.dp = at_least_one(p.dp);
-    p.cp = at_least_one(p.cp);
-    p.per_node = asked->per_node > 0 ? asked->per_node : c->machine.dev.node_devices;
-    int64_t given = plm_parallel_devices(&p);
-    bool any = asked->tp > 0 || asked->pp > 0 || asked->dp > 0 || asked->cp > 0;
-    if (devices < 1 || (devices == 1 && any))
-        devices = given;
-    c->devices = devices;
-    if (devices > 65536 || p.pp > PLM_STAGES_MAX)
-        return plm_fail(err, PLM_E_LIMIT, "parallel plan, %lld devices in %d stages: more than 65536 "
-                        "or %d; use fewer", (long long)devices, p.pp, PLM_STAGES_MAX);
-    if (devices != given) {
-        if (devices % given != 0)
-            return plm_fail(err, PLM_E_INVALID, "parallel plan, %lld devices: tp %d pp %d dp %d cp %d "
-                            "take %lld, which does not divide them; give ranks whose product is %lld",
-                            (long long)devices, p.tp, p.pp, p.dp, p.cp, (long long)given,
-                            (long long)devices);
-        PLM_TRY(spread_ranks(c, asked, devices / given, &p, err));
-    }
-    PLM_TRY(plm_parallel_check(c->arch, &p, err));
-    c->par = p;
-    return PLM_OK;
 }
 
 /* ---- programs ---- */
@@ -276,8 +220,8 @@ plm_status plm_config_build(plm_session *s, plm_config *c, bool whole_model, plm
             c->weights_bytes = weights;
             c->embed_bytes = embed;
         }
-        c->activation_bytes = plm_max_i64(c->activation_bytes,
-                                          plm_program_activation_bytes(c->program[i]));
+        c->activation_bytes =
+            plm_max_i64(c->activation_bytes, plm_program_activation_bytes(c->program[i]));
     }
     if (whole_model || c->weights_given > 0) {
         c->model_weights_bytes = c->weights_bytes;
@@ -287,9 +231,15 @@ plm_status plm_config_build(plm_session *s, plm_config *c, bool whole_model, plm
             scale_weights(c);
     }
     c->rest = plm_machine_rest(&c->machine);
-    c->stages = (plm_stages){.program = c->program, .first = &c->machine, .rest = &c->rest,
-                             .n_stage = c->par.pp, .overlap = 1, .experts = c->experts,
-                             .top_k = c->top_k, .ep = c->par.ep, .dp = c->par.dp};
+    c->stages = (plm_stages){.program = c->program,
+                             .first = &c->machine,
+                             .rest = &c->rest,
+                             .n_stage = c->par.pp,
+                             .overlap = 1,
+                             .experts = c->experts,
+                             .top_k = c->top_k,
+                             .ep = c->par.ep,
+                             .dp = c->par.dp};
     return PLM_OK;
 }
 
@@ -300,14 +250,19 @@ plm_status plm_config_ledger(const plm_config *c, int64_t context, int64_t batch
 {
     double scores = 0;
     if (c->unfused)
-        scores = score_bytes(c, (double)plm_min_i64(c->machine.prof.ubatch, context),
-                             (double)context);
-    plm_ledger_query q = {
-        .arch = c->arch, .dev = &c->machine.dev, .prof = &c->machine.prof, .par = c->par,
-        .kv_k = c->kv_k, .kv_v = c->kv_v, .weights_bytes = c->weights_bytes,
-        .embed_bytes = c->embed_bytes,
-        .activation_bytes = c->activation_bytes + (int64_t)fmin(scores, 1e18),
-        .context_tokens = context, .batch = batch};
+        scores =
+            score_bytes(c, (double)plm_min_i64(c->machine.prof.ubatch, context), (double)context);
+    plm_ledger_query q = {.arch = c->arch,
+                          .dev = &c->machine.dev,
+                          .prof = &c->machine.prof,
+                          .par = c->par,
+                          .kv_k = c->kv_k,
+                          .kv_v = c->kv_v,
+                          .weights_bytes = c->weights_bytes,
+                          .embed_bytes = c->embed_bytes,
+                          .activation_bytes = c->activation_bytes + (int64_t)fmin(scores, 1e18),
+                          .context_tokens = context,
+                          .batch = batch};
     PLM_TRY(plm_ledger_make(&q, out, err));
     if (!(c->machine.dev.memory_bytes > 0)) { /* unknown: cannot be said not to fit */
         out->fits = true;
@@ -330,8 +285,9 @@ plm_status plm_config_kv_tokens(const plm_config *c, double tokens, double *out,
 
 /* ---- time ---- */
 
-/* Attention that is not one kernel writes its scores, reads and writes them in the softmax, and reads
-** them again for the product with V: four passes of float32, all columns, masked or not. */
+/* Attention that is not one kernel writes its scores, reads and writes them in the softmax, and
+ *reads
+ ** them again for the product with V: four passes of float32, all columns, masked or not. */
 static double unfused_s(const plm_config *c, double q_len, double kv_len, double count)
 {
     const plm_machine *m = &c->machine;
@@ -344,7 +300,7 @@ static double unfused_s(const plm_config *c, double q_len, double kv_len, double
         double seen = l->window > 0 ? fmin(columns, l->window + q_len) : columns;
         s += 4 * (l->heads / (double)c->par.tp) * q_len * seen * 4 *
                  m->inv_memory[PLM_CLASS_ELEMENTWISE] +
-             2 * m->prof.launch_s;
+             2 * m->launch_s;
     }
     return s * count;
 }

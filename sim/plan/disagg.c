@@ -1,4 +1,5 @@
-/* disagg.c - two pools: a queue of prompts before the prefill workers, a batch in each decode worker,
+/* disagg.c - two pools: a queue of prompts before the prefill workers, a batch in each decode
+*worker,
 ** and the hand-off of the KV between. Serving facts section 8; DistServe, arXiv 2401.09670. */
 #include "sim/plan/disagg.h"
 
@@ -100,8 +101,12 @@ double plm_pool_itl(const void *ctx, double batch)
 plm_status plm_pool_kv_bytes(const plm_config *c, int64_t prompt, double *bytes, plm_error *err)
 {
     const plm_profile *p = &c->machine.prof;
-    plm_kv_options o = {.k = c->kv_k, .v = c->kv_v, .tp = 1, .cp = 1,
-                        .mla_expanded = !p->absorb_mla, .window_slack = 0};
+    plm_kv_options o = {.k = c->kv_k,
+                        .v = c->kv_v,
+                        .tp = 1,
+                        .cp = 1,
+                        .mla_expanded = !p->absorb_mla,
+                        .window_slack = 0};
     int64_t kv, state;
     PLM_TRY(plm_kv_bytes(c->arch, &o, prompt, &kv, NULL, NULL, err));
     PLM_TRY(plm_state_bytes(c->arch, &o, &state, err));
@@ -143,9 +148,10 @@ static plm_status build_prefill(plm_session *s, const plm_query *q, const plm_co
     plm_ledger l;
     PLM_TRY(plm_config_ledger(c, plm_max_i64(1, q->prompt), 1, &l, err));
     if (!l.fits)
-        return plm_fail(err, PLM_E_INFEASIBLE, "does not fit, prefill worker of %lld x %s: %s is "
-                        "short; use more ranks for it", (long long)c->devices, c->machine.dev.id,
-                        l.limit);
+        return plm_fail(err, PLM_E_INFEASIBLE,
+                        "does not fit, prefill worker of %lld x %s: %s is "
+                        "short; use more ranks for it",
+                        (long long)c->devices, c->machine.dev.id, l.limit);
     return PLM_OK;
 }
 
@@ -157,24 +163,31 @@ plm_status plm_disagg_predict(plm_session *s, const plm_query *q, const plm_conf
     int64_t np = plm_max_i64(1, q->prefill_workers), nd = plm_max_i64(1, q->decode_workers);
     memset(out, 0, sizeof *out);
     if (q->concurrency < 1)
-        return plm_fail(err, PLM_E_INVALID, "two pools, concurrency: they serve a closed loop; give "
+        return plm_fail(err, PLM_E_INVALID,
+                        "two pools, concurrency: they serve a closed loop; give "
                         "the number of clients");
     PLM_TRY(build_prefill(s, q, decode, &prefill, err));
     *devices = np * prefill.devices + nd * decode->devices;
-    double link = plm_pool_link_bytes_s(&decode->machine.dev, prefill.devices, decode->devices,
-                                        *devices);
+    double link =
+        plm_pool_link_bytes_s(&decode->machine.dev, prefill.devices, decode->devices, *devices);
     if (!(link > 0))
-        return plm_fail(err, PLM_E_INVALID, "two pools, link of %s: its record has no link to send "
-                        "the cache over; add one", decode->machine.dev.id);
+        return plm_fail(err, PLM_E_INVALID,
+                        "two pools, link of %s: its record has no link to send "
+                        "the cache over; add one",
+                        decode->machine.dev.id);
     double each = (double)q->prompt + (double)q->gen / 2, tokens;
     PLM_TRY(plm_config_kv_tokens(decode, each, &tokens, err));
     plm_pool_ctx ctx = {decode, each};
-    plm_pools pools = {.itl = plm_pool_itl, .ctx = &ctx,
-                       .prefill_servers = (double)np * prefill.par.dp, .host_s = p->ttft_host_s,
-                       .gen = (double)q->gen, .decode_workers = (double)nd};
+    plm_pools pools = {.itl = plm_pool_itl,
+                       .ctx = &ctx,
+                       .prefill_servers = (double)np * prefill.par.dp,
+                       .host_s = p->ttft_host_s,
+                       .gen = (double)q->gen,
+                       .decode_workers = (double)nd};
     pools.seqs_max = fmin(floor(tokens / each), (double)p->max_seqs * decode->par.dp);
     if (pools.seqs_max < 1)
-        return plm_fail(err, PLM_E_INFEASIBLE, "does not fit, decode worker of %lld x %s: no room for "
+        return plm_fail(err, PLM_E_INFEASIBLE,
+                        "does not fit, decode worker of %lld x %s: no room for "
                         "one request of %.0f tokens; use more ranks for it",
                         (long long)decode->devices, decode->machine.dev.id, each);
     PLM_TRY(plm_pool_prefill(&prefill, q->prompt, link, &pools.prefill_s, &pools.transfer_s, err));

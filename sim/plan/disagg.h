@@ -13,7 +13,7 @@ typedef struct plm_pools {
     double host_s;
     double gen;
     double decode_workers;
-    double seqs_max;        /* of one decode worker */
+    double seqs_max; /* of one decode worker */
 } plm_pools;
 
 typedef struct plm_pools_state {
@@ -27,7 +27,8 @@ typedef struct plm_pools_state {
 ** at the rate that takes, TTFT INFINITY when that is more than the prefill pool can do.
 ** others: share of the traffic that a request meets ((N - 1) / N of a closed loop). */
 void plm_pools_at(const plm_pools *p, double batch, double others, plm_pools_state *out);
-/* The closed loop of `clients` >= 1 clients: the batch at which the requests under way are as many as
+/* The closed loop of `clients` >= 1 clients: the batch at which the requests under way are as many
+*as
 ** the clients, by bisection. */
 void plm_pools_closed(const plm_pools *p, double clients, plm_pools_state *out);
 
@@ -38,12 +39,13 @@ typedef struct plm_pool_ctx {
 } plm_pool_ctx;
 double plm_pool_itl(const void *ctx, double batch);
 /* KV of one prompt, all layers and ranks together, copies once. */
-plm_status plm_pool_kv_bytes(const plm_config *c, int64_t prompt, double *bytes, plm_error *err)
-    PLM_MUST_USE;
+plm_status plm_pool_kv_bytes(const plm_config *c, int64_t prompt, double *bytes,
+                             plm_error *err) PLM_MUST_USE;
 /* Rate at which a prefill worker of `from` devices sends to one of `to`: the links of a node when
 ** all `total` devices are in one, else the network, of the smaller side. 0 = not known. */
 double plm_pool_link_bytes_s(const plm_device *d, int64_t from, int64_t to, int64_t total);
-/* Time of one prompt on a prefill worker (its data parallel ranks take one each), and how much of the
+/* Time of one prompt on a prefill worker (its data parallel ranks take one each), and how much of
+*the
 ** hand-off over `link_bytes_s` is seen after it. */
 plm_status plm_pool_prefill(const plm_config *c, int64_t prompt, double link_bytes_s,
                             double *prefill_s, double *transfer_s, plm_error *err) PLM_MUST_USE;

@@ -18,8 +18,8 @@ static plm_math weights_math(const plm_config *c)
     plm_dtype t = plm_recipe_weight(c->recipe, c->arch, role, c->arch->layers / 2, c->arch->hidden,
                                     plm_max_i64(256, cols));
     plm_dtype act = plm_recipe_act(c->recipe);
-    return plm_cost_math(&c->machine.prof, t, act == PLM_DT_COUNT ? c->machine.prof.act_default
-                                                                  : act);
+    return plm_cost_math(&c->machine.prof, t,
+                         act == PLM_DT_COUNT ? c->machine.prof.act_default : act);
 }
 
 static double step_with(const plm_config *c, const plm_batch *b, plm_bound resource, double factor)
@@ -91,18 +91,21 @@ plm_status plm_explain(plm_session *s, const plm_query *q, bool decode, plm_expl
     int64_t tokens = decode ? q->gen : q->prompt;
     if (tokens < 1 || q->depth < 0 || q->batch < 1 || tokens > 1000000000 ||
         q->depth > 1000000000 || q->batch > 100000000)
-        return plm_fail(err, PLM_E_INVALID, "nothing to explain, %s: %lld tokens of %lld sequences at "
-                        "depth %lld; give at least one", decode ? "--gen" : "--prompt",
-                        (long long)tokens, (long long)q->batch, (long long)q->depth);
+        return plm_fail(err, PLM_E_INVALID,
+                        "nothing to explain, %s: %lld tokens of %lld sequences at "
+                        "depth %lld; give at least one",
+                        decode ? "--gen" : "--prompt", (long long)tokens, (long long)q->batch,
+                        (long long)q->depth);
     plm_session_trim(s);
     PLM_TRY(plm_config_init(s, q, &c, err));
     PLM_TRY(plm_config_plan(&c, &q->par, c.devices, err));
     PLM_TRY(plm_config_build(s, &c, q->weights_bytes > 0, err));
     PLM_TRY(plm_config_ledger(&c, q->depth + tokens, q->batch, &l, err));
     if (!l.fits)
-        return plm_fail(err, PLM_E_INFEASIBLE, "does not fit, %s on %s: %s is short, %lld bytes of "
-                        "%lld; use more devices or a smaller storage type", c.arch->id,
-                        c.machine.dev.id, l.limit, (long long)l.total_bytes,
+        return plm_fail(err, PLM_E_INFEASIBLE,
+                        "does not fit, %s on %s: %s is short, %lld bytes of "
+                        "%lld; use more devices or a smaller storage type",
+                        c.arch->id, c.machine.dev.id, l.limit, (long long)l.total_bytes,
                         (long long)l.capacity_bytes);
     int64_t n = plm_phase_sequences(&c, q->batch), ubatch = c.machine.prof.ubatch;
     plm_segment seg = {1, q->depth + (q->gen - 1) / 2, n};

@@ -94,8 +94,7 @@ static plm_status make_row(plm_family *f, const plm_plan_query *q, plm_steady_qu
     r->tok_s_per_user = v.itl_s.value > 0 ? 1 / v.itl_s.value : 0;
     put_common(f, q, batch, plm_parallel_devices(&c->par), v.requests_s.value, r);
     double carried = q->rate > 0 ? fmin(q->rate, r->requests_s) : r->requests_s;
-    put_money(f, q, carried, f->prefill_s,
-              v.itl_s.value * (double)q->osl / fmax(1, v.running), r);
+    put_money(f, q, carried, f->prefill_s, v.itl_s.value * (double)q->osl / fmax(1, v.running), r);
     memcpy(r->bound, v.bound, sizeof r->bound);
     return put_memory(c, q, r, &f->error);
 }
@@ -136,9 +135,15 @@ void plm_family_fill(plm_family *f, const plm_plan_query *q)
     }
     if (q->mode == 2)
         return;
-    plm_steady_query sq = {.stage = c->program, .n_stage = c->par.pp, .machine = &c->machine,
-                           .prompt = (double)q->isl, .gen = (double)q->osl, .replicas = c->par.dp,
-                           .experts = c->experts, .top_k = c->top_k, .ep = c->par.ep};
+    plm_steady_query sq = {.stage = c->program,
+                           .n_stage = c->par.pp,
+                           .machine = &c->machine,
+                           .prompt = (double)q->isl,
+                           .gen = (double)q->osl,
+                           .replicas = c->par.dp,
+                           .experts = c->experts,
+                           .top_k = c->top_k,
+                           .ep = c->par.ep};
     sq.kv_tokens_capacity = (double)f->seqs_full * (double)(q->isl + q->osl);
     for (size_t i = 0; i < f->n_batch; i++) {
         f->considered++;
@@ -181,12 +186,16 @@ static void try_unit(const plm_family *f, const plm_family *p, size_t i, int64_t
     double layers = c->arch->layers;
     if (!(link > 0))
         return;
-    plm_pools pools = {.itl = known_itl, .ctx = &f->itl_s[i], .prefill_s = p->prefill_s,
+    plm_pools pools = {.itl = known_itl,
+                       .ctx = &f->itl_s[i],
+                       .prefill_s = p->prefill_s,
                        .prefill_servers = (double)np * p->config.par.dp,
-                       .host_s = c->machine.prof.ttft_host_s, .gen = (double)q->osl,
-                       .decode_workers = (double)nd, .seqs_max = (double)f->seqs_full};
-    pools.transfer_s = plm_layerwise_s(layers, p->prefill_s / layers,
-                                       p->kv_bytes / link / layers) - p->prefill_s;
+                       .host_s = c->machine.prof.ttft_host_s,
+                       .gen = (double)q->osl,
+                       .decode_workers = (double)nd,
+                       .seqs_max = (double)f->seqs_full};
+    pools.transfer_s =
+        plm_layerwise_s(layers, p->prefill_s / layers, p->kv_bytes / link / layers) - p->prefill_s;
     plm_pools_at(&pools, (double)f->batch[i], 1, &u.state);
     if (!(u.state.prefill_util <= PREFILL_FULL))
         return;
@@ -203,7 +212,8 @@ static void find_unit(plm_family *f, const plm_family *p, size_t i, const plm_pl
     int64_t from = plm_parallel_devices(&p->config.par);
     int64_t to = plm_parallel_devices(&f->config.par);
     double one = (double)f->batch[i] / (fmax(1, (double)q->osl - 1) * f->itl_s[i]);
-    double need = one * p->prefill_s / p->config.par.dp / PREFILL_FULL; /* workers a decode worker */
+    double need =
+        one * p->prefill_s / p->config.par.dp / PREFILL_FULL; /* workers a decode worker */
     for (int64_t nd = 1; nd <= WORKERS_MAX && nd * to + from <= q->max_devices; nd++) {
         double np = ceil((double)nd * need - 1e-9);
         if (!(np * (double)from + (double)(nd * to) <= (double)q->max_devices))
@@ -223,8 +233,8 @@ static plm_status unit_row(plm_family *f, const plm_plan_query *q, size_t i, con
     r->mode = 2;
     r->ttft_s = plm_figure_band(u->state.ttft_s, p->band[PLM_REGIME_TTFT]);
     r->itl_s = plm_figure_band(u->state.itl_s, p->band[PLM_REGIME_TPOT]);
-    r->output_tok_s = plm_figure_band(u->state.rate * (double)q->osl,
-                                      p->band[PLM_REGIME_THROUGHPUT]);
+    r->output_tok_s =
+        plm_figure_band(u->state.rate * (double)q->osl, p->band[PLM_REGIME_THROUGHPUT]);
     r->tok_s_per_user = 1 / u->state.itl_s;
     r->prefill_par = u->prefill->config.par;
     r->prefill_workers = u->np;
@@ -242,8 +252,8 @@ static plm_status unit_row(plm_family *f, const plm_plan_query *q, size_t i, con
 
 void plm_family_pair(plm_family *f, plm_family *const *all, size_t n, const plm_plan_query *q)
 {
-    if (f->status != PLM_OK || q->osl < 2)
-        return;
+    if (f->status != PLM_OK || q->osl < 2 || f->config.layer_split)
+        return; /* local engines hand no cache over */
     for (size_t i = 0; i < f->n_batch; i++) {
         unit best = {0};
         for (size_t k = 0; k < n; k++)

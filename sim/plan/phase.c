@@ -1,6 +1,7 @@
 /* phase.c - prefill and decode of one query.
 **
-** Prompt and depth are llama-bench's: prefill starts from `depth` cached tokens, decode from `depth`
+** Prompt and depth are llama-bench's: prefill starts from `depth` cached tokens, decode from
+*`depth`
 ** too, not after the prompt; the two are tests of their own.
 */
 #include "sim/plan/phase.h"
@@ -104,8 +105,11 @@ void plm_phase_prefill(const plm_config *c, int64_t prompt, int64_t depth, int64
             add_chunk(c, &s, prompt, depth, n % together, n % together, 1);
     }
     double time = s.time;
-    if (c->par.pp > 1 && !c->layer_split) /* steps follow each other through the stages */
+    /* Steps follow each other through the stages; llama.cpp keeps so many in flight. */
+    if (c->par.pp > 1 && (!c->layer_split || c->machine.prof.pipeline > 1))
         time = s.slowest + s.last_time - s.last_slowest;
+    if (c->layer_split && c->machine.prof.pipeline > 1)
+        time = fmax(time, s.time / (double)c->machine.prof.pipeline);
     const double *band = c->machine.prof.band[PLM_REGIME_PREFILL]; /* of rates */
     out->tokens = (double)prompt * (double)batch;
     out->batch = (double)batch;
@@ -116,7 +120,8 @@ void plm_phase_prefill(const plm_config *c, int64_t prompt, int64_t depth, int64
     finish_mean(&s, out);
 }
 
-/* Time of one decode step: micro-batches fill the stages of a pipeline where the engine overlaps. */
+/* Time of one decode step: micro-batches fill the stages of a pipeline where the engine overlaps.
+ */
 static double decode_step(const plm_config *c, int64_t context, int64_t n, plm_step *one)
 {
     int64_t micro = c->layer_split ? 1 : plm_min_i64(n, c->par.pp);

@@ -3,7 +3,8 @@
 #define PLM_SIM_PHASE_H
 #include "sim/plan/config.h"
 
-/* Prefill of `prompt` tokens of each of `batch` sequences after `depth` cached ones, in steps of the
+/* Prefill of `prompt` tokens of each of `batch` sequences after `depth` cached ones, in steps of
+*the
 ** engine's ubatch tokens; logits only where a prompt ends. step: the mean one. */
 void plm_phase_prefill(const plm_config *c, int64_t prompt, int64_t depth, int64_t batch,
                        plm_phase *out);

@@ -41,15 +41,19 @@ static plm_status check_query(const plm_query *q, plm_error *err)
                   {"decode_workers", q->decode_workers, 0, 65536}};
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
         if (bounds[i].value < bounds[i].lo || bounds[i].value > bounds[i].hi)
-            return plm_fail(err, PLM_E_INVALID, "out of range, %s: %lld is not within %lld to %lld; "
-                            "correct it", bounds[i].name, (long long)bounds[i].value,
-                            (long long)bounds[i].lo, (long long)bounds[i].hi);
+            return plm_fail(err, PLM_E_INVALID,
+                            "out of range, %s: %lld is not within %lld to %lld; "
+                            "correct it",
+                            bounds[i].name, (long long)bounds[i].value, (long long)bounds[i].lo,
+                            (long long)bounds[i].hi);
     if (q->utilisation < 0 || q->utilisation > 1 || q->memory_fraction < 0 ||
         q->memory_fraction > 1)
-        return plm_fail(err, PLM_E_INVALID, "out of range, utilisation or memory fraction: a share is "
+        return plm_fail(err, PLM_E_INVALID,
+                        "out of range, utilisation or memory fraction: a share is "
                         "above 0 and at most 1; correct it");
     if (q->concurrency > 0 && q->gen < 1)
-        return plm_fail(err, PLM_E_INVALID, "closed loop, gen: a client takes at least one token; "
+        return plm_fail(err, PLM_E_INVALID,
+                        "closed loop, gen: a client takes at least one token; "
                         "give gen");
     return PLM_OK;
 }
@@ -78,7 +82,9 @@ static void describe(const plm_config *c, const plm_query *q, plm_answer *a)
         add_note(a, plm_recipe_note(c->recipe));
     if (!(c->machine.dev.memory_bytes > 0))
         add_note(a, "the device's memory is not known, so whether it fits is not checked");
-    if (c->arch->max_context > 0 && q->depth + q->prompt + q->gen > c->arch->max_context)
+    a->extrapolated =
+        c->arch->max_context > 0 && q->depth + q->prompt + q->gen > c->arch->max_context;
+    if (a->extrapolated)
         add_note(a, "the context is longer than the model was made for");
 }
 
@@ -86,11 +92,17 @@ static void describe(const plm_config *c, const plm_query *q, plm_answer *a)
 
 static plm_status serve(const plm_config *c, const plm_query *q, plm_serving *out, plm_error *err)
 {
-    plm_steady_query sq = {.stage = c->program, .n_stage = c->par.pp, .machine = &c->machine,
-                           .prompt = (double)q->prompt, .gen = (double)q->gen,
-                           .concurrency = (double)q->concurrency, .replicas = c->par.dp,
-                           .static_batch = q->static_batch, .experts = c->experts,
-                           .top_k = c->top_k, .ep = c->par.ep};
+    plm_steady_query sq = {.stage = c->program,
+                           .n_stage = c->par.pp,
+                           .machine = &c->machine,
+                           .prompt = (double)q->prompt,
+                           .gen = (double)q->gen,
+                           .concurrency = (double)q->concurrency,
+                           .replicas = c->par.dp,
+                           .static_batch = q->static_batch,
+                           .experts = c->experts,
+                           .top_k = c->top_k,
+                           .ep = c->par.ep};
     PLM_TRY(plm_config_kv_tokens(c, sq.prompt + sq.gen / 2, &sq.kv_tokens_capacity, err));
     return plm_steady(&sq, out, err);
 }
@@ -120,8 +132,8 @@ static void put_cost(const plm_catalog *cat, const plm_config *c, const plm_quer
         prefill = sum > 0 ? prefill / sum * whole : 0;
         decode = sum > 0 ? decode / sum * whole : whole;
     }
-    plm_attribute(paid, prefill, (double)q->prompt, decode, (double)q->gen,
-                  &a->usd_per_mtok_input, &a->usd_per_mtok_output);
+    plm_attribute(paid, prefill, (double)q->prompt, decode, (double)q->gen, &a->usd_per_mtok_input,
+                  &a->usd_per_mtok_output);
     if (q->prompt == 0 || !(a->usd_per_mtok_input > 0))
         a->usd_per_mtok_input = 0;
     if (q->gen == 0 || !(a->usd_per_mtok_output > 0))
@@ -157,8 +169,10 @@ plm_status plm_predict(plm_session *s, const plm_query *q, plm_answer *out, plm_
         PLM_TRY(plm_disagg_predict(s, q, &c, &out->serving, &all, err));
         out->has_serving = true;
         if (asked > 1 && asked != all)
-            return plm_fail(err, PLM_E_INVALID, "two pools, %lld devices: the workers take %lld; give "
-                            "that number or none", (long long)asked, (long long)all);
+            return plm_fail(err, PLM_E_INVALID,
+                            "two pools, %lld devices: the workers take %lld; give "
+                            "that number or none",
+                            (long long)asked, (long long)all);
         out->devices = all;
         devices = (double)all;
     } else if (out->has_serving) {

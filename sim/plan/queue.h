@@ -20,8 +20,10 @@ double plm_wave_speedup(double n, double p);
 /* Link rate at which loading cached KV takes as long as computing it again:
 ** bytes a token x prefill tokens/s. */
 double plm_breakeven_bytes_s(double kv_bytes_per_token, double prefill_tok_s);
-/* Mean of the greatest of `ranks` expert loads over their mean, when `tokens` tokens draw k distinct
-** experts of `experts` at random: 1 + z(ranks) sigma / mean, sigma^2 = t k/r (1 - 1/r) (X - k)/(X - 1)
+/* Mean of the greatest of `ranks` expert loads over their mean, when `tokens` tokens draw k
+*distinct
+** experts of `experts` at random: 1 + z(ranks) sigma / mean, sigma^2 = t k/r (1 - 1/r) (X - k)/(X -
+*1)
 ** (hypergeometric draws), z the mean of the greatest of r normals by Blom's approximation. Within
 ** 0.03 of the Monte-Carlo values of serving facts section 13. 1 for ranks <= 1. */
 double plm_expert_imbalance(double experts, double k, double tokens, double ranks);

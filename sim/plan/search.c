@@ -1,6 +1,7 @@
 /* search.c - every device, storage type, parallel plan and batch of a query, in order of merit.
 **
-** Families (plans that differ in their batch alone) are listed and built in order by one thread, since
+** Families (plans that differ in their batch alone) are listed and built in order by one thread,
+*since
 ** the session's caches are; they are then costed in any order, each into its own rows, and the rows
 ** are gathered in the order of the list. So the answer does not depend on the number of threads.
 */
@@ -77,8 +78,10 @@ static plm_status add_family(search *x, const plm_config *base, double price,
     if (f->rows == NULL || !plm_vec_push(&x->families, f, FAMILIES_MAX)) {
         bool full = x->families.count >= FAMILIES_MAX;
         free_family(f);
-        return full ? plm_fail(err, PLM_E_LIMIT, "too many plans, search: more than %u families; name "
-                               "fewer devices or storage types", FAMILIES_MAX)
+        return full ? plm_fail(err, PLM_E_LIMIT,
+                               "too many plans, search: more than %u families; name "
+                               "fewer devices or storage types",
+                               FAMILIES_MAX)
                     : plm_fail_memory(err, "plan search");
     }
     return PLM_OK;
@@ -238,15 +241,16 @@ static int by_merit(const void *pa, const void *pb)
 
 static void name_nearest(const plm_plan_query *q, const plm_plan_row *r, plm_plan *out)
 {
-    bool ttft = q->ttft_s > 0 && r->ttft_s.value / q->ttft_s >=
-                                     (q->itl_s > 0 ? r->itl_s.value / q->itl_s : 0);
+    bool ttft = q->ttft_s > 0 &&
+                r->ttft_s.value / q->ttft_s >= (q->itl_s > 0 ? r->itl_s.value / q->itl_s : 0);
     double value = ttft ? r->ttft_s.value : r->itl_s.value, want = ttft ? q->ttft_s : q->itl_s;
-    snprintf(out->nearest, sizeof out->nearest,
-             "no plan meets the targets; nearest: %lld x %s, %s, tp %d pp %d ep %d dp %d, batch %lld, "
-             "misses %s by %.1f %% (%.4g ms for %.4g ms)",
-             (long long)(r->devices / plm_max_i64(1, r->replicas)), r->device, r->quant, r->par.tp,
-             r->par.pp, r->par.ep, r->par.dp, (long long)r->batch, ttft ? "TTFT" : "ITL",
-             100 * (value / want - 1), value * 1e3, want * 1e3);
+    snprintf(
+        out->nearest, sizeof out->nearest,
+        "no plan meets the targets; nearest: %lld x %s, %s, tp %d pp %d ep %d dp %d, batch %lld, "
+        "misses %s by %.1f %% (%.4g ms for %.4g ms)",
+        (long long)(r->devices / plm_max_i64(1, r->replicas)), r->device, r->quant, r->par.tp,
+        r->par.pp, r->par.ep, r->par.dp, (long long)r->batch, ttft ? "TTFT" : "ITL",
+        100 * (value / want - 1), value * 1e3, want * 1e3);
 }
 
 /* Rows of all families into out->rows, best first. When some meet the targets only those stay. */
@@ -284,8 +288,8 @@ static plm_status gather(search *x, plm_error *err)
             if (!all && !r->meets)
                 continue;
             at[m] = r;
-            order[m] = (ranked){all ? miss_of(x->q, r) : 0, merit_of(x->q, r), -r->tok_s_per_user,
-                                m};
+            order[m] =
+                (ranked){all ? miss_of(x->q, r) : 0, merit_of(x->q, r), -r->tok_s_per_user, m};
             m++;
         }
     qsort(order, m, sizeof *order, by_merit);
@@ -329,19 +333,24 @@ static plm_status mark_front(plm_plan *out, const plm_plan_query *q, plm_error *
 static plm_status check_query(const plm_plan_query *q, plm_error *err)
 {
     if (q->model == NULL || q->n_devices < 1 || q->n_quants > QUANTS_MAX)
-        return plm_fail(err, PLM_E_INVALID, "plan search, query: a model and at least one device are "
-                        "needed, and at most %d storage types; name them", QUANTS_MAX);
+        return plm_fail(err, PLM_E_INVALID,
+                        "plan search, query: a model and at least one device are "
+                        "needed, and at most %d storage types; name them",
+                        QUANTS_MAX);
     if (q->isl < 1 || q->osl < 1 || q->isl > 100000000 || q->osl > 100000000 ||
         q->max_devices < 1 || q->max_devices > 4096 || !(q->rate >= 0) || !(q->ttft_s >= 0) ||
         !(q->itl_s >= 0) || !(q->utilisation >= 0 && q->utilisation <= 1) || q->mode < 0 ||
         q->mode > 2 || q->threads < 0)
-        return plm_fail(err, PLM_E_INVALID, "plan search, query: tokens, devices, rate, targets, "
+        return plm_fail(err, PLM_E_INVALID,
+                        "plan search, query: tokens, devices, rate, targets, "
                         "utilisation, mode or threads out of range; correct them");
     const char *o = q->objective;
     if (o != NULL && strcmp(o, "cost") != 0 && strcmp(o, "throughput") != 0 &&
         strcmp(o, "latency") != 0)
-        return plm_fail(err, PLM_E_INVALID, "unknown objective, \"%.40s\": give cost, throughput or "
-                        "latency", o);
+        return plm_fail(err, PLM_E_INVALID,
+                        "unknown objective, \"%.40s\": give cost, throughput or "
+                        "latency",
+                        o);
     return PLM_OK;
 }
 

@@ -92,8 +92,7 @@ const plm_catalog *plm_session_catalog(const plm_session *s)
     return s->catalog;
 }
 
-plm_status plm_session_model(plm_session *s, const char *name, const plm_arch **out,
-                             plm_error *err)
+plm_status plm_session_model(plm_session *s, const char *name, const plm_arch **out, plm_error *err)
 {
     for (size_t i = 0; i < s->models.count; i++)
         if (strcmp(s->models.items[i]->name, name) == 0) {
@@ -132,8 +131,8 @@ plm_status plm_session_machine(plm_session *s, const char *device, const char *e
     plm_device d;
     plm_profile p;
     PLM_TRY(plm_device_load(s->catalog, device, &d, err));
-    PLM_TRY(plm_profile_load(s->catalog, engine != NULL ? engine : plm_profile_usual(&d), &d, &p,
-                             err));
+    PLM_TRY(
+        plm_profile_load(s->catalog, engine != NULL ? engine : plm_profile_usual(&d), &d, &p, err));
     bound_machine *m = plm_calloc(1, sizeof *m);
     if (m == NULL)
         return plm_fail_memory(err, "machine");
@@ -141,8 +140,7 @@ plm_status plm_session_machine(plm_session *s, const char *device, const char *e
     if (status == PLM_OK) {
         m->device = plm_strdup(device);
         m->engine = plm_strdup(wanted);
-        if (m->device == NULL || m->engine == NULL ||
-            !plm_vec_push(&s->machines, m, MACHINES_MAX))
+        if (m->device == NULL || m->engine == NULL || !plm_vec_push(&s->machines, m, MACHINES_MAX))
             status = plm_fail_memory(err, "machine");
     }
     if (status != PLM_OK) {
@@ -166,8 +164,10 @@ plm_status plm_session_params(plm_session *s, const plm_arch *a, const plm_param
         *out = &m->params;
         return PLM_OK;
     }
-    return plm_fail(err, PLM_E_INTERNAL, "session, model %s: not loaded by this session; load it "
-                    "with plm_session_model", a->id);
+    return plm_fail(err, PLM_E_INTERNAL,
+                    "session, model %s: not loaded by this session; load it "
+                    "with plm_session_model",
+                    a->id);
 }
 
 /* ---- programs ---- */
@@ -175,11 +175,12 @@ plm_status plm_session_params(plm_session *s, const plm_arch *a, const plm_param
 static void make_key(const plm_build *b, uint64_t fuse, int64_t key[KEY_WORDS])
 {
     const int64_t words[KEY_WORDS] = {
-        b->par.tp,      b->par.pp,       b->par.ep,       b->par.dp,       b->par.cp,
-        b->par.per_node, b->stage,       b->act,          b->kv_k,         b->kv_v,
-        b->mla_expanded, b->fuse_qkv,    b->fuse_gate_up, b->all_logits,   b->mtp,
-        b->vocab_pad,   b->max_tokens,   b->max_seqs,     b->max_slots,
-        (int64_t)(intptr_t)b->recipe,    (int64_t)fuse,
+        b->par.tp,       b->par.pp,       b->par.ep,       b->par.dp,
+        b->par.cp,       b->par.per_node, b->stage,        b->act,
+        b->kv_k,         b->kv_v,         b->mla_expanded, b->fuse_qkv,
+        b->fuse_gate_up, b->all_logits,   b->mtp,          b->vocab_pad,
+        b->max_tokens,   b->max_seqs,     b->max_slots,    (int64_t)(intptr_t)b->recipe,
+        (int64_t)fuse,
     };
     memcpy(key, words, sizeof words);
 }

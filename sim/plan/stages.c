@@ -7,10 +7,11 @@
 #include "sim/plan/queue.h"
 #include "sim/plan/config.h"
 
-/* Engines whose usual way over several devices is a split by layers, through which one stream passes
+/* Engines whose usual way over several devices is a split by layers, through which one stream
+*passes
 ** with no overlap. Source: llama.cpp --split-mode layer (default); truth rows "layer". */
-static const char *const layer_engines[] = {"llama.cpp", "ik_llama.cpp", "ollama", "mlx", "ds4",
-                                            "exllama"};
+static const char *const layer_engines[] = {"llama.cpp", "ik_llama.cpp", "ollama",
+                                            "mlx",       "ds4",          "exllama"};
 
 bool plm_layer_split(const plm_profile *p)
 {
@@ -103,13 +104,15 @@ plm_status plm_steady(const plm_steady_query *q, plm_serving *out, plm_error *er
     const plm_profile *p = &q->machine->prof;
     if (q->n_stage < 1 || !(q->concurrency >= 1) || !(q->gen >= 1) || !(q->prompt >= 0) ||
         q->concurrency > 1e9 || q->prompt + q->gen > 1e9)
-        return plm_fail(err, PLM_E_INVALID, "closed loop, workload: %g clients of %g + %g tokens is "
+        return plm_fail(err, PLM_E_INVALID,
+                        "closed loop, workload: %g clients of %g + %g tokens is "
                         "out of range; give at least one client and one token out",
                         q->concurrency, q->prompt, q->gen);
     double dp = fmax(1, q->replicas), each = q->prompt + q->gen / 2;
     double seqs = floor(q->kv_tokens_capacity / dp / each);
     if (seqs < 1)
-        return plm_fail(err, PLM_E_INFEASIBLE, "closed loop, KV cache: room for %.0f tokens is less "
+        return plm_fail(err, PLM_E_INFEASIBLE,
+                        "closed loop, KV cache: room for %.0f tokens is less "
                         "than a request of %.0f; shorten it or use more memory",
                         q->kv_tokens_capacity / dp, each);
     bool kv_bound = p->max_seqs <= 0 || seqs < (double)p->max_seqs;
@@ -120,16 +123,27 @@ plm_status plm_steady(const plm_steady_query *q, plm_serving *out, plm_error *er
     double overlap = 1;
     if (q->n_stage > 1 && !plm_layer_split(p)) /* micro-batches share the running sequences */
         overlap = fmax(1, fmin(q->n_stage, floor(fmin(clients, seqs))));
-    plm_stages stages = {.program = q->stage, .first = q->machine, .rest = &rest,
-                         .n_stage = q->n_stage, .overlap = overlap, .experts = q->experts,
-                         .top_k = q->top_k, .ep = q->ep, .dp = dp};
-    plm_loop_query lq = {
-        .step = plm_stages_step, .ctx = &stages, .prompt = q->prompt, .gen = q->gen,
-        .clients = fmax(1, clients / overlap), .seqs_max = fmax(1, seqs / overlap),
-        .budget = p->ubatch > 0 ? (double)p->ubatch : 1e9,
-        .host_s = q->static_batch ? 0 : p->ttft_host_s, /* a batch run has no clients */
-        .whole_prompts = !p->chunked_prefill, .static_batch = q->static_batch,
-        .burst_share = p->burst_share};
+    plm_stages stages = {.program = q->stage,
+                         .first = q->machine,
+                         .rest = &rest,
+                         .n_stage = q->n_stage,
+                         .overlap = overlap,
+                         .experts = q->experts,
+                         .top_k = q->top_k,
+                         .ep = q->ep,
+                         .dp = dp};
+    plm_loop_query lq = {.step = plm_stages_step,
+                         .ctx = &stages,
+                         .prompt = q->prompt,
+                         .gen = q->gen,
+                         .clients = fmax(1, clients / overlap),
+                         .seqs_max = fmax(1, seqs / overlap),
+                         .budget = p->ubatch > 0 ? (double)p->ubatch : 1e9,
+                         .host_s =
+                             q->static_batch ? 0 : p->ttft_host_s, /* a batch run has no clients */
+                         .whole_prompts = !p->chunked_prefill,
+                         .static_batch = q->static_batch,
+                         .burst_share = p->burst_share};
     plm_loop l;
     plm_loop_solve(&lq, &l);
     double rate = l.rate * overlap * groups;

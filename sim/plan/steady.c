@@ -1,7 +1,8 @@
 /* steady.c - steady state of a closed loop of clients.
 **
 ** The loop is a closed queueing network of M = min(clients, sequences that fit) requests, each in
-** turn in prefill and in decode; clients beyond M wait (Little's law: their mean wait is their number
+** turn in prefill and in decode; clients beyond M wait (Little's law: their mean wait is their
+*number
 ** over the rate). A request of the network sees the others in proportion to M - 1 of M (arrival
 ** theorem of closed networks), so a lone client never meets its own prefill.
 **
@@ -10,7 +11,8 @@
 **   chunks a step of the others              q = n (M - 1) I / W, n chunks a prompt
 **   I = mean step over floor(q) and floor(q) + 1 chunks
 **   W = host + wait + n * mixed step + I/2 + G I
-** When q passes what the budget holds, prefill is the bottleneck: W follows from q = budget, and the
+** When q passes what the budget holds, prefill is the bottleneck: W follows from q = budget, and
+*the
 ** difference is time in the prefill queue. Chunked prefill as in Sarathi-Serve, arXiv 2403.02310.
 */
 #include "sim/plan/steady.h"
@@ -126,7 +128,8 @@ static void solve_prefill_only(const loop *l, plm_loop *out)
 }
 
 /* Clients that start together come back together: their prompts are served one after another before
-** any decodes, and their decodes then share no step with a prompt. The share of requests that live so
+** any decodes, and their decodes then share no step with a prompt. The share of requests that live
+*so
 ** is a matter of the engine and of how long the load has run. */
 static void meet_bursts(const loop *l, state *s)
 {
@@ -144,8 +147,7 @@ static void meet_bursts(const loop *l, state *s)
 static void name_bound(const loop *l, const plm_loop_query *q, plm_loop *out)
 {
     double decodes = fmax(1, out->running - out->rate * out->prefill_s);
-    bool mixed = out->chunk_share * out->mixed_step_s >
-                 (1 - out->chunk_share) * out->decode_step_s;
+    bool mixed = out->chunk_share * out->mixed_step_s > (1 - out->chunk_share) * out->decode_step_s;
     (void)step_s(l, decodes, mixed && q->prompt > 0 ? 1 : 0, &out->bound);
 }
 
@@ -155,8 +157,8 @@ static void solve_static(const loop *l, plm_loop *out)
     const plm_loop_query *q = l->q;
     double wave = fmin(q->clients, q->seqs_max), waves = ceil(q->clients / wave);
     double together = fmin(wave, fmax(1, floor(l->chunks_max)));
-    double prefill = q->prompt > 0 ? wave / together * l->chunk.count * step_s(l, 0, together, NULL)
-                                   : 0;
+    double prefill =
+        q->prompt > 0 ? wave / together * l->chunk.count * step_s(l, 0, together, NULL) : 0;
     out->itl_s = l->decodes_g > 0 ? step_s(l, wave, 0, &out->bound) : 0;
     double service = prefill + l->decodes_g * out->itl_s;
     out->prefill_s = prefill;
