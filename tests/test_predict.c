@@ -50,8 +50,8 @@ static void assert_refused(const plm_query *q, plm_status code, const char *part
 /* ---- the roofline of Llama-3.1-8B in bf16 on an H100, serving facts sections 1 and 4 ---- */
 
 /* The ideal engine on a device of 3.35 TB/s (the facts' figure; the record has the exact clock's)
-*and
-** 989.4 TFLOP/s, whole-prompt logits when asked. */
+ *and
+ ** 989.4 TFLOP/s, whole-prompt logits when asked. */
 static const plm_program *roofline(bool all_logits, plm_machine *m)
 {
     const plm_machine *have;
@@ -345,8 +345,8 @@ static void more_ranks_are_faster(void **state)
 }
 
 /* Micro-batches fill the stages of a server: a large batch on two stages takes about the time that
-*half
-** of it takes on half the layers, twice. */
+ *half
+ ** of it takes on half the layers, twice. */
 static void stages_overlap_for_batches(void **state)
 {
     (void)state;
@@ -360,6 +360,41 @@ static void stages_overlap_for_batches(void **state)
     q.batch = 64;
     double half = predict(&q).decode.time_s.value;
     assert_true(two < 1.25 * half && two > 0.95 * half);
+}
+
+/* Inner stages share a program where their layers are alike; the whole is as with one of each. */
+static void equal_stages_share_a_program(void **state)
+{
+    (void)state;
+    plm_query q = query("llama-3.1-8b", "h100_sxm_80", "vllm", "bf16");
+    static plm_config c;
+    plm_parallel par = {.pp = 8};
+    assert_ok(plm_config_init(session, &q, &c, &err), err);
+    assert_ok(plm_config_plan(&c, &par, 0, &err), err);
+    assert_ok(plm_config_build(session, &c, false, &err), err);
+    assert_ptr_equal(c.program[2], c.program[3]);
+    assert_ptr_not_equal(c.program[0], c.program[1]);
+    assert_ptr_not_equal(c.program[6], c.program[7]);
+    plm_step sum, one;
+    double each = 0;
+    const plm_segment seg = {1, 1000, 4};
+    const plm_batch b = {.seg = &seg, .n_seg = 1, .logit_rows = -1};
+    double whole = plm_stages_time(&c.stages, &b, &sum, NULL);
+    for (int i = 0; i < 8; i++) {
+        plm_step_time(c.program[i], i == 0 ? &c.machine : &c.rest, &b, &one);
+        each += one.time_s;
+    }
+    assert_close(whole, each, 1e-12, 0);
+    assert_close(sum.time_s, each, 1e-12, 0);
+    /* K-quant mixes give layers different types: no sharing across them. */
+    q = query("llama-3.1-8b", "rtx_4090_24", "llama.cpp", "q4_k_m");
+    assert_ok(plm_config_init(session, &q, &c, &err), err);
+    assert_ok(plm_config_plan(&c, &par, 0, &err), err);
+    assert_ok(plm_config_build(session, &c, true, &err), err);
+    int64_t bytes = 0;
+    for (int i = 0; i < 8; i++)
+        bytes += plm_program_weight_bytes(c.program[i]);
+    assert_int_equal(bytes, c.model_weights_bytes);
 }
 
 /* ---- cost ---- */
@@ -623,6 +658,7 @@ int main(void)
         cmocka_unit_test(tensor_ranks_are_chosen_for_servers),
         cmocka_unit_test(more_ranks_are_faster),
         cmocka_unit_test(stages_overlap_for_batches),
+        cmocka_unit_test(equal_stages_share_a_program),
         cmocka_unit_test(cost_of_tokens),
         cmocka_unit_test(no_price_is_said),
         cmocka_unit_test(closed_loop),

@@ -200,6 +200,27 @@ static void scale_weights(plm_config *c)
         c->machine.inv_weight[i] *= ratio;
 }
 
+/* Inner stages of equal layers in equal storage cost the same: one program serves them all. A layer
+** that reuses another's cache is tied to its place. */
+static bool same_stage(const plm_config *c, int32_t a, int32_t b)
+{
+    int32_t at_a, at_b, n_a, n_b;
+    plm_parallel_stage(c->arch, &c->par, a, &at_a, &n_a);
+    plm_parallel_stage(c->arch, &c->par, b, &at_b, &n_b);
+    if (a == 0 || b == c->par.pp - 1 || n_a != n_b)
+        return false;
+    for (int32_t i = 0; i < n_a; i++) {
+        const plm_layer *l = plm_arch_layer(c->arch, at_a + i);
+        if (l != plm_arch_layer(c->arch, at_b + i) || l->kv_shared_layer >= 0)
+            return false;
+        for (int r = 0; r < PLM_ROLE_COUNT; r++)
+            if (plm_recipe_weight(c->recipe, c->arch, (plm_role)r, at_a + i, 1024, 1024) !=
+                plm_recipe_weight(c->recipe, c->arch, (plm_role)r, at_b + i, 1024, 1024))
+                return false;
+    }
+    return true;
+}
+
 plm_status plm_config_build(plm_session *s, plm_config *c, bool whole_model, plm_error *err)
 {
     plm_build b;
@@ -210,6 +231,10 @@ plm_status plm_config_build(plm_session *s, plm_config *c, bool whole_model, plm
     int64_t fullest = -1;
     c->activation_bytes = 0;
     for (int32_t i = 0; i < c->par.pp; i++) {
+        if (i > 0 && same_stage(c, i - 1, i)) {
+            c->program[i] = c->program[i - 1];
+            continue;
+        }
         b.stage = i;
         PLM_TRY(plm_session_program(s, c->arch, &b, &c->machine.prof, &c->program[i], err));
         int64_t weights = plm_program_weight_bytes(c->program[i]);

@@ -119,10 +119,19 @@ static plm_status size_family(plm_family *f, const plm_plan_query *q)
     return PLM_OK;
 }
 
+void plm_family_size(plm_family *f, const plm_plan_query *q)
+{
+    f->status = size_family(f, q);
+}
+
+size_t plm_family_room(const plm_family *f, const plm_plan_query *q)
+{
+    return f->n_batch * (q->mode == 0 && !f->config.layer_split ? 2 : 1);
+}
+
 void plm_family_fill(plm_family *f, const plm_plan_query *q)
 {
     const plm_config *c = &f->config;
-    f->status = size_family(f, q);
     if (f->status != PLM_OK || f->n_batch == 0) {
         f->considered = 1;
         f->unfit = f->status == PLM_OK;

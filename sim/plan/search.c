@@ -74,7 +74,8 @@ static plm_status add_family(search *x, const plm_config *base, double price,
         x->out->illegal++;
         return PLM_OK;
     }
-    f->rows = plm_calloc(2 * PLM_GRID_MAX, sizeof *f->rows);
+    plm_family_size(f, x->q);
+    f->rows = plm_calloc(plm_family_room(f, x->q), sizeof *f->rows);
     if (f->rows == NULL || !plm_vec_push(&x->families, f, FAMILIES_MAX)) {
         bool full = x->families.count >= FAMILIES_MAX;
         free_family(f);

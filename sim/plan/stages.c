@@ -8,8 +8,8 @@
 #include "sim/plan/config.h"
 
 /* Engines whose usual way over several devices is a split by layers, through which one stream
-*passes
-** with no overlap. Source: llama.cpp --split-mode layer (default); truth rows "layer". */
+ *passes
+ ** with no overlap. Source: llama.cpp --split-mode layer (default); truth rows "layer". */
 static const char *const layer_engines[] = {"llama.cpp", "ik_llama.cpp", "ollama",
                                             "mlx",       "ds4",          "exllama"};
 
@@ -57,7 +57,8 @@ double plm_stages_time(const plm_stages *s, const plm_batch *b, plm_step *out, d
     }
     memset(&sum, 0, sizeof sum);
     for (int32_t i = 0; i < s->n_stage; i++) {
-        plm_step_time(s->program[i], i == 0 ? s->first : s->rest, b, &one);
+        if (i < 2 || s->program[i] != s->program[i - 1]) /* else as the stage before */
+            plm_step_time(s->program[i], i == 0 ? s->first : s->rest, b, &one);
         add_step(&sum, &one);
         slowest = fmax(slowest, one.time_s);
     }
