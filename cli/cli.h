@@ -104,7 +104,8 @@ void plm_out_figure(plm_json_out *o, json_t *obj, const char *key, plm_figure f)
 /* Writes the object and a newline, and frees it (also after a failure). */
 plm_status plm_out_write(plm_json_out *o, json_t *obj, FILE *out, plm_error *err) PLM_MUST_USE;
 
-/* Tables: headers with units, cells as text; printed aligned or as CSV. */
+/* Tables: headers with units, cells as text; printed aligned or as CSV. A header may hold one '\n':
+** two lines for people, a space in CSV. */
 typedef struct plm_table plm_table;
 plm_status plm_table_create(const char *const *headers, size_t columns, plm_table **out,
                             plm_error *err) PLM_MUST_USE;
@@ -112,7 +113,11 @@ void plm_table_destroy(plm_table *t);
 /* Next cell, row by row; a failed allocation shows in plm_table_write. */
 void plm_table_text(plm_table *t, const char *text);
 void plm_table_format(plm_table *t, const char *fmt, ...) PLM_PRINTF(2, 3);
+/* A figure of so many significant digits, never with an exponent. */
+void plm_table_number(plm_table *t, double v, int digits);
 plm_status plm_table_write(const plm_table *t, bool csv, FILE *out, plm_error *err) PLM_MUST_USE;
+/* 0.00628, 62.8, 62831: `digits` significant ones, all of them before the point. */
+const char *plm_text_number(double v, int digits, char *buf, size_t cap);
 /* "1.5 GiB", "23.4 ms", "8.03 B": three digits for people. Writes to buf and returns it. */
 const char *plm_text_bytes(double bytes, char *buf, size_t cap);
 const char *plm_text_time(double seconds, char *buf, size_t cap);

@@ -3,6 +3,7 @@
 
 #include "cli/cli.h"
 #include "cli/export.h"
+#include "cli/plan_text.h"
 
 #define LIST_MAX 64
 
@@ -184,77 +185,6 @@ static json_t *plan_json(plm_json_out *o, const plm_plan_query *q, const plm_pla
     return root;
 }
 
-static void money_cell(plm_table *t, double v)
-{
-    if (v > 0)
-        plm_table_format(t, "%.4g", v);
-    else
-        plm_table_text(t, "-");
-}
-
-static plm_status print_rows(const plm_plan *p, bool csv, size_t top, FILE *out, plm_error *err)
-{
-    static const char *const headers[] = {
-        "#",         "mode",      "replicas x gpus", "device",          "storage",
-        "tp",        "pp",        "ep",              "dp",              "batch",
-        "TTFT (ms)", "ITL (ms)",  "tok/s/gpu",       "tok/s/user",      "req/s",
-        "USD/M in",  "USD/M out", "bound",           "pareto"};
-    plm_table *t;
-    PLM_TRY(plm_table_create(headers, sizeof headers / sizeof *headers, &t, err));
-    for (size_t i = 0; i < p->n_rows && i < top; i++) {
-        const plm_plan_row *r = &p->rows[i];
-        plm_table_format(t, "%zu", i + 1);
-        plm_table_text(t, r->mode == 2 ? "disagg" : "agg");
-        plm_table_format(t, "%lld x %lld", (long long)r->replicas,
-                         (long long)(r->devices / (r->replicas > 0 ? r->replicas : 1)));
-        plm_table_text(t, r->device);
-        plm_table_text(t, r->quant);
-        plm_table_format(t, "%d", r->par.tp);
-        plm_table_format(t, "%d", r->par.pp);
-        plm_table_format(t, "%d", r->par.ep);
-        plm_table_format(t, "%d", r->par.dp);
-        plm_table_format(t, "%lld", (long long)r->batch);
-        plm_table_format(t, "%.4g", r->ttft_s.value * 1e3);
-        plm_table_format(t, "%.4g", r->itl_s.value * 1e3);
-        plm_table_format(t, "%.4g", r->tok_s_per_device);
-        plm_table_format(t, "%.4g", r->tok_s_per_user);
-        plm_table_format(t, "%.4g", r->requests_s);
-        money_cell(t, r->usd_per_mtok_input);
-        money_cell(t, r->usd_per_mtok_output);
-        plm_table_text(t, r->bound);
-        plm_table_text(t, r->pareto ? "*" : "");
-    }
-    plm_status status = plm_table_write(t, csv, out, err);
-    plm_table_destroy(t);
-    return status;
-}
-
-static plm_status print_text(const plm_plan_query *q, const plm_plan *p, bool csv, size_t top,
-                             FILE *out, plm_error *err)
-{
-    if (!csv && p->n_rows > 0) {
-        const plm_plan_row *r = &p->rows[0];
-        fprintf(out, "%s: %lld replica%s x %lld %s, %s, tp %d pp %d ep %d dp %d, batch %lld%s\n\n",
-                r->meets ? "best plan" : "no plan meets the targets; nearest", (long long)r->replicas,
-                r->replicas == 1 ? "" : "s",
-                (long long)(r->devices / (r->replicas > 0 ? r->replicas : 1)), r->device, r->quant,
-                r->par.tp, r->par.pp, r->par.ep, r->par.dp, (long long)r->batch,
-                r->mode == 2 ? ", disaggregated" : "");
-    }
-    if (p->n_rows > 0)
-        PLM_TRY(print_rows(p, csv, top, out, err));
-    else if (!csv)
-        fprintf(out, "no plan of %s fits\n", q->model);
-    if (!csv) {
-        fprintf(out, "\n%llu plans in %.3f s: %llu illegal, %llu do not fit, %llu miss a target\n",
-                (unsigned long long)p->considered, p->search_s, (unsigned long long)p->illegal,
-                (unsigned long long)p->unfit, (unsigned long long)p->missed);
-        if (p->nearest[0] != '\0')
-            fprintf(out, "%s\n", p->nearest);
-    }
-    return PLM_OK;
-}
-
 plm_status plm_cmd_plan(const plm_args *a, const plm_io *io, FILE *out, int *exit_status,
                         plm_error *err)
 {
@@ -277,8 +207,10 @@ plm_status plm_cmd_plan(const plm_args *a, const plm_io *io, FILE *out, int *exi
     if (a->opt[PLM_OPT_JSON].set) {
         plm_json_out o = {false};
         PLM_GOTO(plm_out_write(&o, plan_json(&o, &q, &p, top), out, err));
+    } else if (csv) {
+        PLM_GOTO(plm_plan_print_csv(&p, top, out, err));
     } else {
-        PLM_GOTO(print_text(&q, &p, csv, top, out, err));
+        PLM_GOTO(plm_plan_print(&q, &p, top, out, err));
     }
     *exit_status = meets ? 0 : 1;
 done:

@@ -1,4 +1,5 @@
 /* output.c - JSON objects, aligned tables, figures for people. */
+#include <assert.h>
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "core/base/vec.h"
 
 #define CELLS_MAX 4000000u
+#define COLUMNS_MAX 32
 
 json_t *plm_out_object(plm_json_out *o)
 {
@@ -103,6 +105,7 @@ plm_status plm_table_create(const char *const *headers, size_t columns, plm_tabl
 {
     plm_table *t = plm_calloc(1, sizeof *t);
     *out = t;
+    assert(columns > 0 && columns <= COLUMNS_MAX);
     if (t == NULL)
         return plm_fail_memory(err, "table");
     t->columns = columns;
@@ -136,11 +139,17 @@ void plm_table_format(plm_table *t, const char *fmt, ...)
     push(t, cell);
 }
 
-/* A cell that looks like a figure is set flush right. */
+void plm_table_number(plm_table *t, double v, int digits)
+{
+    char cell[32];
+    push(t, plm_text_number(v, digits, cell, sizeof cell));
+}
+
+/* A cell that looks like a figure ("12.5", "-", "2 x 8", "1*") is set flush right. */
 static bool is_figure(const char *s)
 {
-    return (*s >= '0' && *s <= '9') || ((*s == '-' || *s == '.') && s[1] >= '0' && s[1] <= '9') ||
-           strcmp(s, "-") == 0;
+    return strcmp(s, "-") == 0 || (s[strcspn(s, "0123456789")] != '\0' &&
+                                   strspn(s, "0123456789.-+x* ") == strlen(s));
 }
 
 static void write_csv_cell(const char *s, FILE *out)
@@ -167,37 +176,113 @@ static size_t width_of(const char *s)
     return n;
 }
 
+/* Where the two lines of a header begin and how wide each is; "" above a header of one line. */
+typedef struct header_lines {
+    const char *text[2];
+    size_t width[2];
+} header_lines;
+
+static header_lines split_header(const char *s)
+{
+    const char *cut = strchr(s, '\n');
+    if (cut == NULL)
+        return (header_lines){{"", s}, {0, width_of(s)}};
+    return (header_lines){{s, cut + 1}, {width_of(s) - width_of(cut), width_of(cut + 1)}};
+}
+
+static void write_csv(const plm_table *t, FILE *out)
+{
+    for (size_t i = 0; i < t->cells.count; i++) {
+        char *cell = t->cells.items[i], *cut = i < t->columns ? strchr(cell, '\n') : NULL;
+        if (i % t->columns > 0)
+            fputc(',', out);
+        if (cut != NULL)
+            *cut = ' ';
+        write_csv_cell(cell, out);
+        if (cut != NULL)
+            *cut = '\n';
+        if (i % t->columns == t->columns - 1)
+            fputc('\n', out);
+    }
+}
+
+/* One column's share of a line: two spaces before it, no spaces after the last word of the line. */
+static void write_cell(const char *s, size_t n, size_t width, bool right, size_t *owed, FILE *out)
+{
+    size_t pad = width - n;
+    *owed += right ? pad : 0;
+    if (n > 0) {
+        fprintf(out, "%*s", (int)*owed, "");
+        *owed = 0;
+        for (; *s != '\0' && *s != '\n'; s++)
+            fputc(*s, out);
+    }
+    *owed += (right ? 0 : pad) + 2;
+}
+
+static size_t column_width(const plm_table *t, size_t rows, size_t column)
+{
+    header_lines h = split_header(t->cells.items[column]);
+    size_t width = h.width[0] > h.width[1] ? h.width[0] : h.width[1];
+    for (size_t r = 1; r < rows; r++) {
+        size_t n = width_of(t->cells.items[r * t->columns + column]);
+        width = n > width ? n : width;
+    }
+    return width;
+}
+
+/* Lines of text: headers in two lines when any has two, then the rows. */
+static void write_aligned(const plm_table *t, FILE *out)
+{
+    size_t rows = t->cells.count / t->columns;
+    size_t width[COLUMNS_MAX];
+    bool right[COLUMNS_MAX], two = false;
+    for (size_t c = 0; c < t->columns; c++) {
+        width[c] = column_width(t, rows, c);
+        right[c] = rows > 1 && is_figure(t->cells.items[t->columns + c]);
+        two |= strchr(t->cells.items[c], '\n') != NULL;
+    }
+    for (size_t line = two ? 0 : 1; line <= rows; line++) {
+        size_t owed = 0;
+        for (size_t c = 0; c < t->columns; c++) {
+            if (line < 2) {
+                header_lines h = split_header(t->cells.items[c]);
+                write_cell(h.text[line], h.width[line], width[c], right[c], &owed, out);
+            } else {
+                const char *cell = t->cells.items[(line - 1) * t->columns + c];
+                write_cell(cell, width_of(cell), width[c], right[c], &owed, out);
+            }
+        }
+        fputc('\n', out);
+    }
+}
+
 plm_status plm_table_write(const plm_table *t, bool csv, FILE *out, plm_error *err)
 {
     if (t->oom)
         return plm_fail_memory(err, "table");
-    size_t rows = t->cells.count / t->columns;
-    for (size_t r = 0; r < rows; r++) {
-        for (size_t c = 0; c < t->columns; c++) {
-            const char *cell = t->cells.items[r * t->columns + c];
-            if (csv) {
-                if (c > 0)
-                    fputc(',', out);
-                write_csv_cell(cell, out);
-                continue;
-            }
-            size_t width = 0;
-            bool right = rows > 1 && is_figure(t->cells.items[t->columns + c]);
-            for (size_t i = 0; i < rows; i++) {
-                size_t n = width_of(t->cells.items[i * t->columns + c]);
-                width = n > width ? n : width;
-            }
-            int pad = (int)(width - width_of(cell));
-            bool last = c + 1 == t->columns;
-            fprintf(out, "%*s%s%*s%s", right ? pad : 0, "", cell, right || last ? 0 : pad, "",
-                    last ? "" : "  ");
-        }
-        fputc('\n', out);
-    }
+    if (csv)
+        write_csv(t, out);
+    else
+        write_aligned(t, out);
     return PLM_OK;
 }
 
 /* ---- figures for people ---- */
+
+const char *plm_text_number(double v, int digits, char *buf, size_t cap)
+{
+    int decimals = digits - 1;
+    if (!isfinite(v)) {
+        snprintf(buf, cap, "-");
+        return buf;
+    }
+    if (v != 0)
+        decimals -= (int)floor(log10(fabs(v) * (1 + 0.5 * pow(10, -digits))));
+    decimals = decimals < 0 || v == 0 ? 0 : decimals > 9 ? 9 : decimals;
+    snprintf(buf, cap, "%.*f", decimals, v);
+    return buf;
+}
 
 typedef struct scale_name {
     double from;
