@@ -1,4 +1,6 @@
 /* cmd_devices.c - devices: the catalog's accelerators, dense peaks, null where unknown. */
+#include <stdlib.h>
+
 #include "cli/cli.h"
 #include "sim/device/device.h"
 #include "sim/market/price.h"
@@ -51,8 +53,8 @@ static void put_device(plm_json_out *o, json_t *rows, const plm_device *d, const
 
 static void add_row(plm_table *t, const plm_device *d, const plm_price *price)
 {
+    char cell[32];
     plm_table_text(t, d->id);
-    plm_table_text(t, d->arch);
     const double figures[] = {d->memory_bytes / 1073741824.0,
                               d->bandwidth_bytes_s / 1e9,
                               d->peak_flop_s[PLM_MATH_F16] / 1e12,
@@ -64,9 +66,12 @@ static void add_row(plm_table *t, const plm_device *d, const plm_price *price)
                               price->usd_per_hour};
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
         if (figures[i] > 0)
-            plm_table_format(t, "%.4g", figures[i]);
+            plm_table_format(t, "%.10g",
+                             strtod(plm_text_number(figures[i], 4, cell, sizeof cell),
+                                    NULL)); /* 80, not 80.00 */
         else
             plm_table_text(t, "-");
+    plm_table_text(t, d->arch);
 }
 
 plm_status plm_cmd_devices(const plm_args *a, const plm_io *io, FILE *out, int *exit_status,
@@ -74,9 +79,9 @@ plm_status plm_cmd_devices(const plm_args *a, const plm_io *io, FILE *out, int *
 {
     (void)io;
     static const char *const headers[] = {
-        "device",          "architecture",    "memory (GiB)",   "bandwidth (GB/s)",
-        "fp16 (TFLOP/s)",  "bf16 (TFLOP/s)",  "fp8 (TFLOP/s)",  "int8 (TOP/s)",
-        "link (GB/s/dir)", "TDP (W)",         "rent (USD/h)"};
+        "device",          "memory\n(GiB)",  "bandwidth\n(GB/s)", "fp16\n(TFLOP/s)",
+        "bf16\n(TFLOP/s)", "fp8\n(TFLOP/s)", "int8\n(TOP/s)",     "link one way\n(GB/s)",
+        "TDP\n(W)",        "rent\n(USD/h)",  "architecture"};
     bool json = a->opt[PLM_OPT_JSON].set;
     const char *one = plm_args_text(a, PLM_OPT_DEVICE, NULL);
     plm_catalog *c = NULL;
@@ -92,8 +97,8 @@ plm_status plm_cmd_devices(const plm_args *a, const plm_io *io, FILE *out, int *
     for (size_t i = 0; i < n; i++) {
         plm_device d;
         plm_price price = {0};
-        PLM_GOTO(plm_device_load(c, one != NULL ? one : plm_catalog_at(c, "devices", i)->id, &d,
-                                 err));
+        PLM_GOTO(
+            plm_device_load(c, one != NULL ? one : plm_catalog_at(c, "devices", i)->id, &d, err));
         status = plm_price_find(c, d.id, NULL, &price, err);
         if (status == PLM_E_NOT_FOUND)
             price.usd_per_hour = 0; /* nobody rents it: null, not an error */

@@ -6,8 +6,8 @@
 #include "core/base/mem.h"
 
 /* Storage tried by --quant auto, best first; the first that fits is reported. */
-static const char *const auto_quants[] = {"bf16", "fp8", "q8_0", "q6_k", "q5_k_m", "q4_k_m", "q3_k_m",
-                                          "q2_k"};
+static const char *const auto_quants[] = {"bf16",   "fp8",    "q8_0",   "q6_k",
+                                          "q5_k_m", "q4_k_m", "q3_k_m", "q2_k"};
 
 typedef struct fit_row {
     const char *model, *device;
@@ -62,8 +62,8 @@ static json_t *row_json(plm_json_out *o, const fit_row *r)
     plm_out_int(o, parts, "overhead_bytes", r->l.overhead_bytes);
     if (!r->fits)
         plm_out_text(o, parts, "limit", r->l.limit);
-    plm_out_child(o, j, "decode_tok_s", r->fits && r->decode_tok_s > 0 ? json_real(r->decode_tok_s)
-                                                                      : json_null());
+    plm_out_child(o, j, "decode_tok_s",
+                  r->fits && r->decode_tok_s > 0 ? json_real(r->decode_tok_s) : json_null());
     return j;
 }
 
@@ -81,7 +81,8 @@ static plm_status fit_train(plm_session *s, const plm_args *a, const char *model
     int64_t batch = plm_args_count(a, PLM_OPT_BATCH, 1);
     if (rank < 1 || rank > 65536 || sequence < 1 || sequence > 100000000 || batch < 1 ||
         batch > 1000000)
-        return plm_fail(err, PLM_E_INVALID, "out of range, --lora-rank, --context or --batch: give "
+        return plm_fail(err, PLM_E_INVALID,
+                        "out of range, --lora-rank, --context or --batch: give "
                         "1 to 65536, 1 to 100M, 1 to 1M");
     PLM_TRY(plm_train_memory(arch, k, (int32_t)rank, sequence, batch, &r->train, err));
     char id[64];
@@ -131,8 +132,8 @@ static plm_status fit_infer(plm_session *s, const plm_args *a, const char *model
     return PLM_OK;
 }
 
-static plm_status fit_one(plm_session *s, const plm_args *a, const char *model,
-                          const char *device, fit_row *r, plm_error *err)
+static plm_status fit_one(plm_session *s, const plm_args *a, const char *model, const char *device,
+                          fit_row *r, plm_error *err)
 {
     memset(r, 0, sizeof *r);
     r->device = device;
@@ -140,8 +141,10 @@ static plm_status fit_one(plm_session *s, const plm_args *a, const char *model,
     if (kind == NULL)
         return fit_infer(s, a, model, device, r, err);
     if (strcmp(kind, "full") != 0 && strcmp(kind, "lora") != 0 && strcmp(kind, "qlora") != 0)
-        return plm_fail(err, PLM_E_INVALID, "unknown method, --train: \"%.40s\"; give full, lora or "
-                        "qlora", kind);
+        return plm_fail(err, PLM_E_INVALID,
+                        "unknown method, --train: \"%.40s\"; give full, lora or "
+                        "qlora",
+                        kind);
     return fit_train(s, a, model, device, kind, r, err);
 }
 
@@ -151,8 +154,8 @@ static int by_merit(const void *pa, const void *pb)
     const fit_row *x = pa, *y = pb;
     if (x->fits != y->fits)
         return x->fits ? -1 : 1;
-    double a = x->is_train ? -(double)x->train.total_bytes : (double)x->l.weights_bytes;
-    double b = y->is_train ? -(double)y->train.total_bytes : (double)y->l.weights_bytes;
+    double a = x->is_train ? (double)x->train.total_bytes : (double)x->l.weights_bytes;
+    double b = y->is_train ? (double)y->train.total_bytes : (double)y->l.weights_bytes;
     if (strcmp(x->model, y->model) == 0) { /* one model on many devices */
         a = x->is_train ? -x->capacity : x->decode_tok_s;
         b = y->is_train ? -y->capacity : y->decode_tok_s;
@@ -199,35 +202,130 @@ static plm_status collect(plm_session *s, const plm_args *a, const plm_io *io, f
     return PLM_OK;
 }
 
+static void gib(plm_table *t, double bytes, bool csv)
+{
+    plm_table_number(t, bytes / 1073741824.0, csv ? 6 : 3);
+}
+
+/* The cells of a row after model, device, storage and "fits". */
+static void infer_cells(plm_table *t, const fit_row *r, bool csv)
+{
+    gib(t, (double)r->l.total_bytes, csv);
+    gib(t, r->capacity, csv);
+    gib(t, (double)r->l.weights_bytes, csv);
+    gib(t, (double)r->l.kv_bytes, csv);
+    if (csv)
+        plm_table_format(t, "%lld", (long long)r->context);
+    plm_table_format(t, "%lld", (long long)r->l.max_context_tokens);
+    if (r->fits && r->decode_tok_s > 0)
+        plm_table_number(t, r->decode_tok_s, csv ? 6 : 3);
+    else
+        plm_table_text(t, "-");
+}
+
+static void train_cells(plm_table *t, const fit_row *r, bool csv)
+{
+    const plm_train_ledger *l = &r->train;
+    gib(t, (double)l->total_bytes, csv);
+    gib(t, r->capacity, csv);
+    const int64_t parts[] = {l->weights_bytes,   l->gradient_bytes, l->master_bytes,
+                             l->optimizer_bytes, l->adapter_bytes,  l->activation_bytes};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        gib(t, (double)parts[i], csv);
+}
+
+#define HEADERS_MAX 16
+
+/* Model, device and storage as columns 0, 1 and 2. */
+static const char *column_text(const fit_row *r, int column)
+{
+    return column == 0 ? r->model : column == 1 ? r->device : r->quant;
+}
+
+/* Headers of the table; for people without what the sentence above it says of all rows. */
+static size_t name_columns(const fit_row *rows, size_t n, bool csv, const char **headers,
+                           bool show[3])
+{
+    static const char *const names[] = {"model", "device", "storage"};
+    static const char *const infer[] = {
+        "fits",      "total\n(GiB)",      "capacity\n(GiB)",           "weights\n(GiB)",
+        "KV\n(GiB)", "context\n(tokens)", "longest context\n(tokens)", "decode\n(tok/s)"};
+    static const char *const train[] = {"fits",
+                                        "total\n(GiB)",
+                                        "capacity\n(GiB)",
+                                        "weights\n(GiB)",
+                                        "gradients\n(GiB)",
+                                        "master\n(GiB)",
+                                        "optimizer\n(GiB)",
+                                        "adapters\n(GiB)",
+                                        "activations\n(GiB)"};
+    size_t k = 0;
+    for (int c = 0; c < 3; c++) {
+        show[c] = csv;
+        for (size_t i = 1; i < n; i++)
+            show[c] |= strcmp(column_text(&rows[i], c), column_text(&rows[0], c)) != 0;
+        if (show[c])
+            headers[k++] = names[c];
+    }
+    bool is_train = n > 0 && rows[0].is_train;
+    size_t more = is_train ? sizeof train / sizeof *train : sizeof infer / sizeof *infer;
+    for (size_t i = 0; i < more; i++)
+        if (is_train || csv || strcmp(infer[i], "context\n(tokens)") != 0)
+            headers[k++] = is_train ? train[i] : infer[i];
+    return k;
+}
+
+/* "45 of 81 fit", with what all rows share. */
+static void print_head(const fit_row *rows, size_t n, const plm_args *a, FILE *out)
+{
+    size_t fit = 0;
+    for (size_t i = 0; i < n; i++)
+        fit += rows[i].fits;
+    const fit_row *r = &rows[0];
+    const char *model = a->opt[PLM_OPT_MODEL].set ? r->model : NULL;
+    const char *device = a->opt[PLM_OPT_DEVICE].set ? r->device : NULL;
+    int64_t batch = plm_args_count(a, PLM_OPT_BATCH, 1);
+    if (model != NULL && device != NULL)
+        fprintf(out, "%s, %s, %s %s", model, r->quant, r->fits ? "fits" : "does not fit", device);
+    else
+        fprintf(out, "%s %s %zu of %zu %s", model != NULL ? model : device,
+                model != NULL ? "fits" : "holds", fit, n, model != NULL ? "devices" : "models");
+    fprintf(out, "%s at %lld tokens, batch %lld%s\n", r->is_train ? ", training" : "",
+            (long long)r->context, (long long)batch,
+            n == 1          ? ""
+            : model == NULL ? "; largest first"
+            : r->is_train   ? "; smallest first"
+                            : "; fastest first");
+    if (r->is_train)
+        fprintf(out,
+                "(several devices share everything evenly; --context and --batch set a step)\n");
+    fputc('\n', out);
+}
+
 static plm_status print_rows(const fit_row *rows, size_t n, const plm_args *a, FILE *out,
                              plm_error *err)
 {
-    static const char *const headers[] = {
-        "model",       "device",         "storage",         "fits",
-        "total (GiB)", "capacity (GiB)", "weights (GiB)",   "KV (GiB)",
-        "context (tokens)", "longest context (tokens)", "decode (tok/s)"};
+    const char *headers[HEADERS_MAX];
+    bool csv = a->opt[PLM_OPT_CSV].set, show[3];
+    size_t columns = name_columns(rows, n, csv, headers, show);
     plm_table *t;
-    PLM_TRY(plm_table_create(headers, sizeof headers / sizeof *headers, &t, err));
-    bool csv = a->opt[PLM_OPT_CSV].set;
+    PLM_TRY(plm_table_create(headers, columns, &t, err));
+    if (!csv && n > 0)
+        print_head(rows, n, a, out);
     size_t top = (size_t)plm_args_count(a, PLM_OPT_TOP, csv ? 1 << 20 : 40);
     for (size_t i = 0; i < n && i < top; i++) {
         const fit_row *r = &rows[i];
-        double total = (double)(r->is_train ? r->train.total_bytes : r->l.total_bytes);
-        double weights = (double)(r->is_train ? r->train.weights_bytes : r->l.weights_bytes);
-        plm_table_text(t, r->model);
-        plm_table_text(t, r->device);
-        plm_table_text(t, r->quant);
-        plm_table_text(t, r->fits ? "yes" : "no");
-        plm_table_format(t, "%.2f", total / 1073741824.0);
-        plm_table_format(t, "%.2f", r->capacity / 1073741824.0);
-        plm_table_format(t, "%.2f", weights / 1073741824.0);
-        plm_table_format(t, "%.2f", (double)r->l.kv_bytes / 1073741824.0);
-        plm_table_format(t, "%lld", (long long)r->context);
-        plm_table_format(t, "%lld", (long long)r->l.max_context_tokens);
-        if (r->fits && r->decode_tok_s > 0)
-            plm_table_format(t, "%.4g", r->decode_tok_s);
+        for (int c = 0; c < 3; c++)
+            if (show[c])
+                plm_table_text(t, column_text(r, c));
+        if (r->fits || csv || r->is_train)
+            plm_table_text(t, r->fits ? "yes" : "no");
         else
-            plm_table_text(t, "-");
+            plm_table_format(t, "no, %s", r->l.limit);
+        if (r->is_train)
+            train_cells(t, r, csv);
+        else
+            infer_cells(t, r, csv);
     }
     plm_status status = plm_table_write(t, csv, out, err);
     plm_table_destroy(t);
@@ -267,7 +365,8 @@ plm_status plm_cmd_fit(const plm_args *a, const plm_io *io, FILE *out, int *exit
     if (a->opt[PLM_OPT_JOBS].set)
         return plm_jobs_run(a, io, answer_job, out, exit_status, err);
     if (!a->opt[PLM_OPT_MODEL].set && !a->opt[PLM_OPT_DEVICE].set)
-        return plm_fail(err, PLM_E_INVALID, "option missing, --model or --device: fit needs at "
+        return plm_fail(err, PLM_E_INVALID,
+                        "option missing, --model or --device: fit needs at "
                         "least one; see plimsoll fit --help");
     plm_session *s = NULL;
     fit_row *rows = NULL;

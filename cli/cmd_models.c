@@ -128,8 +128,8 @@ static void print_full(const model_facts *f, FILE *out)
         if (l->ffn > 0)
             fprintf(out, "; feed-forward %d", l->ffn);
         if (l->experts > 0)
-            fprintf(out, "; %d of %d experts of %d, %d shared", l->top_k, l->experts,
-                    l->expert_ffn, l->shared_experts);
+            fprintf(out, "; %d of %d experts of %d, %d shared", l->top_k, l->experts, l->expert_ffn,
+                    l->shared_experts);
         fputc('\n', out);
     }
 }
@@ -143,8 +143,8 @@ static void add_row(const model_facts *f, plm_table *t, plm_json_out *o, json_t 
     }
     plm_table_text(t, f->arch->id);
     plm_table_text(t, f->arch->family);
-    plm_table_format(t, "%.4g", (double)f->params->total / 1e9);
-    plm_table_format(t, "%.4g", (double)f->params->active / 1e9);
+    plm_table_number(t, (double)f->params->total / 1e9, 4);
+    plm_table_number(t, (double)f->params->active / 1e9, 4);
     plm_table_format(t, "%d", f->arch->layers);
     plm_table_format(t, "%lld", (long long)f->kv_bytes_per_token);
     plm_table_format(t, "%lld", (long long)f->arch->max_context);
@@ -152,9 +152,13 @@ static void add_row(const model_facts *f, plm_table *t, plm_json_out *o, json_t 
 
 static plm_status list(plm_session *s, const plm_args *a, FILE *out, plm_error *err)
 {
-    static const char *const headers[] = {"model",           "family", "params (B)",
-                                          "active (B)",      "layers", "KV bf16 (B/token)",
-                                          "context (tokens)"};
+    static const char *const headers[] = {"model",
+                                          "family",
+                                          "params\n(billion)",
+                                          "active\n(billion)",
+                                          "layers",
+                                          "KV in bf16\n(B/token)",
+                                          "longest context\n(tokens)"};
     const plm_catalog *c = plm_session_catalog(s);
     plm_json_out o = {false};
     plm_table *t;

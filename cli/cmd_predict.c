@@ -1,6 +1,7 @@
 /* cmd_predict.c - predict: speed, memory and cost of one configuration. */
 #include <string.h>
 
+#include "cli/answer_text.h"
 #include "cli/cli.h"
 
 /* Integer option into a field of the query, with a bound that keeps later products in range. */
@@ -197,77 +198,6 @@ static json_t *answer_json(plm_json_out *o, const plm_query *q, const plm_answer
     return root;
 }
 
-/* ---- text ---- */
-
-static void print_memory(const plm_ledger *m, const plm_answer *r, FILE *out)
-{
-    const struct {
-        const char *name;
-        int64_t bytes;
-    } parts[] = {{"weights", m->weights_bytes},         {"KV cache", m->kv_bytes},
-                 {"state", m->state_bytes},             {"activations", m->activation_bytes},
-                 {"overhead", m->overhead_bytes},       {"total", m->total_bytes},
-                 {"capacity", m->capacity_bytes}};
-    char buf[32];
-    fprintf(out, "\nmemory%s\n", r->devices > 1 ? ", fullest device" : "");
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (parts[i].bytes > 0)
-            fprintf(out, "  %-12s %10s\n", parts[i].name,
-                    plm_text_bytes((double)parts[i].bytes, buf, sizeof buf));
-    fprintf(out, "  KV %lld B a token; longest context %lld tokens; %lld sequences of this size\n",
-            (long long)m->kv_bytes_per_token, (long long)m->max_context_tokens,
-            (long long)m->max_batch);
-}
-
-static void print_text(const plm_query *q, const plm_answer *r, FILE *out)
-{
-    char a[32], b[32], c[32];
-    fprintf(out, "%s, %s, on %lld x %s, %s: ", r->model, r->quant, (long long)r->devices, r->device,
-            r->engine);
-    if (!r->memory.fits)
-        fprintf(out, "does not fit (%s)\n", r->memory.limit);
-    else if (r->has_serving)
-        fprintf(out, "%.4g tok/s out at %lld clients\n", r->serving.output_tok_s.value,
-                (long long)q->concurrency);
-    else if (q->gen > 0)
-        fprintf(out, "%.4g tok/s decode\n", r->decode.tok_s.value);
-    else
-        fprintf(out, "%.5g tok/s prefill\n", r->prefill.tok_s.value);
-    if (r->memory.fits && q->prompt > 0)
-        fprintf(out, "\nprefill  %.0f tokens  %s  %.5g tok/s  [%.5g, %.5g]  bound: %s\n",
-                r->prefill.tokens, plm_text_time(r->prefill.time_s.value, a, sizeof a),
-                r->prefill.tok_s.value, r->prefill.tok_s.lo, r->prefill.tok_s.hi,
-                r->prefill.bound);
-    if (r->memory.fits && q->gen > 0)
-        fprintf(out, "decode   batch %.0f at %.0f tokens  ITL %s [%s, %s]  %.4g tok/s  [%.4g, %.4g]"
-                "  bound: %s\n",
-                r->decode.batch, r->decode.context_tokens,
-                plm_text_time(r->decode.time_s.value, a, sizeof a),
-                plm_text_time(r->decode.time_s.lo, b, sizeof b),
-                plm_text_time(r->decode.time_s.hi, c, sizeof c), r->decode.tok_s.value,
-                r->decode.tok_s.lo, r->decode.tok_s.hi, r->decode.bound);
-    if (r->has_serving && r->memory.fits) {
-        const plm_serving *v = &r->serving;
-        fprintf(out, "serving  %lld clients, %.0f running  TTFT %s  ITL %s  %.4g tok/s out  %.4g req/s"
-                "  bound: %s\n",
-                (long long)q->concurrency, v->running,
-                plm_text_time(v->ttft_s.value, a, sizeof a),
-                plm_text_time(v->itl_s.value, b, sizeof b), v->output_tok_s.value,
-                v->requests_s.value, v->bound);
-    }
-    print_memory(&r->memory, r, out);
-    if (r->has_cost) {
-        fprintf(out, "\ncost     %.4g USD/h", r->usd_per_hour);
-        if (r->usd_per_mtok_input > 0)
-            fprintf(out, "  %.4g USD/M input", r->usd_per_mtok_input);
-        if (r->usd_per_mtok_output > 0)
-            fprintf(out, "  %.4g USD/M output", r->usd_per_mtok_output);
-        fprintf(out, "  (%s)\n", r->price_source);
-    }
-    if (r->note[0] != '\0')
-        fprintf(out, "\nnote: %s\n", r->note);
-}
-
 /* ---- command ---- */
 
 static plm_status answer(plm_session *s, const plm_args *a, plm_query *q, plm_answer *r,
@@ -313,7 +243,7 @@ plm_status plm_cmd_predict(const plm_args *a, const plm_io *io, FILE *out, int *
         plm_json_out o = {false};
         PLM_GOTO(plm_out_write(&o, answer_json(&o, &q, &r), out, err));
     } else {
-        print_text(&q, &r, out);
+        PLM_GOTO(plm_answer_print(&q, &r, out, err));
     }
 done:
     plm_session_destroy(s);

@@ -21,37 +21,36 @@ static bool takes(plm_command_id c, int option)
 
 void plm_help_all(FILE *out)
 {
-    fprintf(out, "plimsoll " PLM_VERSION
-                 ": how hard a machine may be loaded with a language model\n\n"
-                 "usage: plimsoll COMMAND [options]\n\n");
+    fprintf(out,
+            "plimsoll " PLM_VERSION ": how hard a machine may be loaded with a language model\n\n"
+            "usage: plimsoll COMMAND [options]\n\n");
     for (int i = 0; i < PLM_CMD_COUNT; i++)
         fprintf(out, "  %-10s %s\n", texts[i].name, texts[i].summary);
-    fprintf(out, "\n  plimsoll COMMAND --help    options and an example\n"
-                 "  plimsoll --man             the manual page\n"
-                 "  plimsoll --completion bash|zsh|fish\n"
-                 "  plimsoll --version\n\nexample:\n  %s\n",
+    fprintf(out,
+            "\n  plimsoll COMMAND --help    options and an example\n"
+            "  plimsoll --man             the manual page\n"
+            "  plimsoll --completion bash|zsh|fish\n"
+            "  plimsoll --version\n\nexample:\n  %s\n",
             texts[PLM_CMD_PREDICT].example);
 }
 
 /* Text wrapped at 100 columns; the first line starts at column `at`, the others at `indent`. */
 static void wrap(FILE *out, const char *text, size_t at, size_t indent)
 {
+    bool first = true;
     while (*text != '\0') {
         size_t n = strcspn(text, " ");
-        if (at + n > 99 && at > indent) {
+        if (at + 1 + n > 99 && at > indent) {
             fprintf(out, "\n%*s", (int)indent, "");
             at = indent;
+            first = true;
         }
+        if (!first)
+            fputc(' ', out);
         fwrite(text, 1, n, out);
-        at += n;
-        text += n;
-        if (*text == ' ') {
-            text++;
-            if (at < 99) {
-                fputc(' ', out);
-                at++;
-            }
-        }
+        at += n + !first;
+        first = false;
+        text += n + (text[n] == ' ');
     }
     fputc('\n', out);
 }
@@ -114,7 +113,7 @@ void plm_help_man(FILE *out)
             fputs(".TP\n.B ", out);
             if (o->letter != 0)
                 fprintf(out, "\\-%c, ", o->letter);
-            fprintf(out, "\\-\\-%s %s\n", o->name, o->meta);
+            fprintf(out, "\\-\\-%s%s%s\n", o->name, o->meta[0] != '\0' ? " " : "", o->meta);
             roff(out, o->help);
         }
         fputs(".PP\nExample:\n.PP\n.nf\n", out);
@@ -168,8 +167,7 @@ static void complete_fish(FILE *out)
         for (int i = 0; i < PLM_OPT_COUNT; i++) {
             const plm_option *o = plm_option_get((plm_option_id)i);
             if (takes((plm_command_id)c, i))
-                fprintf(out,
-                        "complete -c plimsoll -n \"__fish_seen_subcommand_from %s\" -l %s%s\n",
+                fprintf(out, "complete -c plimsoll -n \"__fish_seen_subcommand_from %s\" -l %s%s\n",
                         texts[c].name, o->name, o->kind == PLM_KIND_FLAG ? "" : " -r");
         }
     }

@@ -148,8 +148,8 @@ void plm_table_number(plm_table *t, double v, int digits)
 /* A cell that looks like a figure ("12.5", "-", "2 x 8", "1*") is set flush right. */
 static bool is_figure(const char *s)
 {
-    return strcmp(s, "-") == 0 || (s[strcspn(s, "0123456789")] != '\0' &&
-                                   strspn(s, "0123456789.-+x* ") == strlen(s));
+    return strcmp(s, "-") == 0 ||
+           (s[strcspn(s, "0123456789")] != '\0' && strspn(s, "0123456789.-+x* ") == strlen(s));
 }
 
 static void write_csv_cell(const char *s, FILE *out)
@@ -300,16 +300,19 @@ static const char *scaled(double v, const scale_name *s, char *buf, size_t cap)
 
 const char *plm_text_bytes(double bytes, char *buf, size_t cap)
 {
-    static const scale_name names[] = {{1099511627776.0, "TiB"}, {1073741824.0, "GiB"},
-                                       {1048576.0, "MiB"},       {1024.0, "KiB"},
-                                       {1.0, "B"},               {0, NULL}};
+    static const scale_name names[] = {{1099511627776.0, "TiB"},
+                                       {1073741824.0, "GiB"},
+                                       {1048576.0, "MiB"},
+                                       {1024.0, "KiB"},
+                                       {1.0, "B"},
+                                       {0, NULL}};
     return scaled(bytes, names, buf, cap);
 }
 
 const char *plm_text_time(double seconds, char *buf, size_t cap)
 {
-    static const scale_name names[] = {
-        {3600, "h"}, {60, "min"}, {1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {0, NULL}};
+    static const scale_name names[] = {{3600, "h"},  {60, "min"},  {1, "s"},
+                                       {1e-3, "ms"}, {1e-6, "us"}, {0, NULL}};
     return scaled(seconds, names, buf, cap);
 }
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "cli/answer_text.h"
+
 static void money_cell(plm_table *t, double v)
 {
     if (v > 0)
@@ -11,29 +13,12 @@ static void money_cell(plm_table *t, double v)
         plm_table_text(t, "-");
 }
 
-/* "tp2 pp2", the ranks above 1; "tp1" where there are none. */
-static void layout_of(const plm_parallel *p, char *buf, size_t cap)
-{
-    const struct {
-        const char *name;
-        int32_t n;
-    } ranks[] = {{"tp", p->tp}, {"pp", p->pp}, {"ep", p->ep}, {"dp", p->dp}, {"cp", p->cp}};
-    size_t at = 0;
-    buf[0] = '\0';
-    for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++)
-        if (ranks[i].n > 1 && at < cap)
-            at += (size_t)snprintf(buf + at, cap - at, "%s%s%d", at > 0 ? " " : "", ranks[i].name,
-                                   ranks[i].n);
-    if (at == 0)
-        snprintf(buf, cap, "tp1");
-}
-
 /* "tp2", or "3P tp1 + 1D tp2" for the two pools of a replica. */
 static void row_layout(const plm_plan_row *r, char *buf, size_t cap)
 {
     char decode[64], prefill[64];
-    layout_of(&r->par, decode, sizeof decode);
-    layout_of(&r->prefill_par, prefill, sizeof prefill);
+    plm_text_ranks(&r->par, decode, sizeof decode);
+    plm_text_ranks(&r->prefill_par, prefill, sizeof prefill);
     if (r->mode == 2)
         snprintf(buf, cap, "%lldP %s + %lldD %s", (long long)r->prefill_workers, prefill,
                  (long long)r->decode_workers, decode);
@@ -55,10 +40,9 @@ static plm_status print_rows(const plm_plan *p, size_t top, FILE *out, plm_error
         headers[n++] = "device";
     if (quant)
         headers[n++] = "storage";
-    static const char *const others[] = {"replicas\nx GPUs", "layout",          "batch",
-                                         "TTFT\n(ms)",       "ITL\n(ms)",       "tok/s\nper GPU",
-                                         "requests\nper s",  "input\n(USD/M)",  "output\n(USD/M)",
-                                         "bound"};
+    static const char *const others[] = {
+        "replicas\nx GPUs", "layout",          "batch",          "TTFT\n(ms)",      "ITL\n(ms)",
+        "tok/s\nper GPU",   "requests\nper s", "input\n(USD/M)", "output\n(USD/M)", "bound"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         headers[n++] = others[i];
     plm_table *t;
@@ -92,11 +76,10 @@ static plm_status print_rows(const plm_plan *p, size_t top, FILE *out, plm_error
 plm_status plm_plan_print_csv(const plm_plan *p, size_t top, FILE *out, plm_error *err)
 {
     static const char *const headers[] = {
-        "#",         "mode",      "replicas x gpus", "device",          "storage",
-        "tp",        "pp",        "ep",              "dp",              "batch",
-        "TTFT (ms)", "ITL (ms)",  "tok/s/gpu",       "tok/s/user",      "req/s",
-        "USD/M in",  "USD/M out", "bound",           "pareto",          "engine",
-        "layout",    "USD/h"};
+        "#",     "mode",     "replicas x gpus", "device",    "storage",  "tp",        "pp",
+        "ep",    "dp",       "batch",           "TTFT (ms)", "ITL (ms)", "tok/s/gpu", "tok/s/user",
+        "req/s", "USD/M in", "USD/M out",       "bound",     "pareto",   "engine",    "layout",
+        "USD/h"};
     plm_table *t;
     PLM_TRY(plm_table_create(headers, sizeof headers / sizeof *headers, &t, err));
     for (size_t i = 0; i < p->n_rows && i < top; i++) {
@@ -113,8 +96,8 @@ plm_status plm_plan_print_csv(const plm_plan *p, size_t top, FILE *out, plm_erro
         for (size_t k = 0; k < sizeof ranks / sizeof *ranks; k++)
             plm_table_format(t, "%d", ranks[k]);
         plm_table_format(t, "%lld", (long long)r->batch);
-        const double figures[] = {r->ttft_s.value * 1e3, r->itl_s.value * 1e3,
-                                  r->tok_s_per_device, r->tok_s_per_user, r->requests_s};
+        const double figures[] = {r->ttft_s.value * 1e3, r->itl_s.value * 1e3, r->tok_s_per_device,
+                                  r->tok_s_per_user, r->requests_s};
         for (size_t k = 0; k < sizeof figures / sizeof *figures; k++)
             plm_table_number(t, figures[k], 4);
         money_cell(t, r->usd_per_mtok_input);
@@ -178,7 +161,8 @@ plm_status plm_plan_print(const plm_plan_query *q, const plm_plan *p, size_t top
         bool priced = p->rows[0].usd_per_hour > 0;
         bool blind = !priced && strcmp(q->objective, "cost") == 0;
         fprintf(out, "\nranked by %s; * Pareto front of speed per user and %s%s\n",
-                blind ? "tok/s per GPU (no price)" : q->objective, priced ? "cost per request" : "tok/s per GPU",
+                blind ? "tok/s per GPU (no price)" : q->objective,
+                priced ? "cost per request" : "tok/s per GPU",
                 priced ? "; input and output pay for the time they take" : "");
     } else {
         fprintf(out, "no plan of %s fits within %lld devices a replica; --gpus N allows more\n\n",

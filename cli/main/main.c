@@ -1,5 +1,4 @@
 /* main.c - the program: the command line on the process's own streams. */
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -7,7 +6,6 @@
 
 int main(int argc, char **argv)
 {
-    signal(SIGPIPE, SIG_IGN); /* a closed pipe is a write error, told like any other */
     bool terminal = isatty(STDERR_FILENO) != 0;
     const char *no_color = getenv("NO_COLOR");
     plm_io io = {stdout, stderr, terminal && (no_color == NULL || *no_color == '\0'), terminal};
