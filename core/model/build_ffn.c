@@ -1,74 +1,109 @@
-/* build_ffn.c - the feed-forward half: dense, and mixture of experts.
+/* build_ffn.c - the feed-forward half: dense, and mixture of experts. What it returns is this rank's
+** part of a sum over tp.
 **
-** Tensor parallel: gate and up by columns, down by rows, then one all-reduce. Experts: with ep = 1
-** every rank of tp x dp holds a slice of the width of every expert; with ep > 1 it holds
-** experts / ep whole experts (their width still split over tp * dp / ep). Tokens reach the experts in
-** one of two ways: where attention is replicated (dp = 1) every rank has all tokens, computes the pairs
-** of its own experts, and the all-reduce that tp needs anyway sums them; with data-parallel attention
-** tokens of the dp groups are gathered before and scattered (summed) after, or, when the group is too
-** wide for that (over 8 groups), exchanged pair by pair (all-to-all).
+** Tensor parallel: gate and up by columns, down by rows. Experts, by plan:
+**   ep 1           every rank of a tp group holds width / tp of every expert and computes all pairs of
+**                  its group's tokens; dp groups hold copies.
+**   ep > 1, dp 1   a rank holds experts / ep whole experts (width over tp / ep ranks). Tokens are on
+**                  every rank, so each computes the pairs of its experts and the sum over tp, needed
+**                  anyway, joins them. No exchange.
+**   ep > 1, dp > 1 tokens differ between dp groups. With tp 1, whole experts and more ranks than
+**                  choices, pairs travel to their experts and back (all-to-all); else the tokens of all
+**                  groups are gathered and the parts reduced and scattered, which moves less then.
+**                  Both forms are those of vLLM's and SGLang's expert parallelism.
 */
 #include <stdio.h>
 
 #include "core/base/mem.h"
 #include "core/model/build_parts.h"
 
-#define GATHER_GROUPS_MAX 8
+/* ---- dense ---- */
 
-/* gate/up, function, down of one width; roles and names by prefix ("ffn", "shared"). */
-static plm_value_id mlp(plm_builder *x, plm_value_id in, plm_role gate, plm_role up, plm_role down,
-                        const char *prefix, int64_t width, int64_t hidden, bool down_bias)
+typedef struct mlp_parts {
+    plm_role gate, up, both, down;
+    const char *gate_name, *up_name, *both_name, *down_name;
+    bool bias;
+} mlp_parts;
+
+/* gate and up, function, down of `width` columns on this rank. */
+static plm_value_id mlp(plm_builder *x, plm_value_id in, const mlp_parts *p, int64_t width)
 {
     const plm_layer *l = x->l;
-    char name[3][48];
+    int64_t h = x->a->hidden;
     plm_value_id y;
-    snprintf(name[0], sizeof name[0], "%s_gate", prefix);
-    snprintf(name[1], sizeof name[1], "%s_up", prefix);
-    snprintf(name[2], sizeof name[2], "%s_down", prefix);
     if (!l->glu) {
-        y = plm_emit_linear(x, in, up, name[1], width, hidden, l->bias_mlp);
+        y = plm_emit_linear(x, in, p->up, p->up_name, width, h, p->bias);
         y = plm_emit_unary(x, y, l->act);
     } else if (x->b->fuse_gate_up) {
-        snprintf(name[0], sizeof name[0], "%s_gate_up", prefix);
-        y = plm_emit_linear(x, in, gate == PLM_ROLE_GATE ? PLM_ROLE_GATE_UP : gate, name[0],
-                            2 * width, hidden, l->bias_mlp);
+        y = plm_emit_linear(x, in, p->both, p->both_name, 2 * width, h, p->bias);
         y = plm_emit_glu(x, y, PLM_NONE);
     } else {
-        plm_value_id g = plm_emit_linear(x, in, gate, name[0], width, hidden, l->bias_mlp);
-        plm_value_id u = plm_emit_linear(x, in, up, name[1], width, hidden, l->bias_mlp);
-        y = plm_emit_glu(x, g, u);
+        y = plm_emit_linear(x, in, p->gate, p->gate_name, width, h, p->bias);
+        y = plm_emit_glu(x, y, plm_emit_linear(x, in, p->up, p->up_name, width, h, p->bias));
     }
-    return plm_emit_linear(x, y, down, name[2], hidden, width, down_bias);
+    return plm_emit_linear(x, y, p->down, p->down_name, h, width, p->bias);
 }
 
 plm_value_id plm_emit_dense(plm_builder *x, plm_value_id in)
 {
-    int64_t tp = x->b->par.tp;
-    plm_value_id y = mlp(x, in, PLM_ROLE_GATE, PLM_ROLE_UP, PLM_ROLE_DOWN, "ffn", x->l->ffn / tp,
-                         x->a->hidden, x->l->bias_mlp);
-    return plm_emit_link(x, PLM_OP_ALL_REDUCE, y, tp, 0);
+    const mlp_parts p = {PLM_ROLE_GATE, PLM_ROLE_UP,  PLM_ROLE_GATE_UP, PLM_ROLE_DOWN, "ffn_gate",
+                         "ffn_up",      "ffn_gate_up", "ffn_down",      x->l->bias_mlp};
+    return mlp(x, in, &p, plm_ceil_div(x->l->ffn, x->b->par.tp));
 }
 
-/* ---- experts ---- */
+/* Experts that every token visits, behind a sigmoid of one column where the family has it (Qwen). */
+static plm_value_id shared(plm_builder *x, plm_value_id in)
+{
+    const mlp_parts p = {PLM_ROLE_SHARED_GATE, PLM_ROLE_SHARED_UP, PLM_ROLE_SHARED_UP,
+                         PLM_ROLE_SHARED_DOWN, "ffn_gate_shexp",   "ffn_up_shexp",
+                         "ffn_gate_up_shexp",  "ffn_down_shexp",   false};
+    plm_value_id y = mlp(x, in, &p, plm_ceil_div(x->l->shared_ffn, x->b->par.tp));
+    if (!x->l->shared_gate)
+        return y;
+    plm_value_id g = plm_emit_linear(x, in, PLM_ROLE_ROUTER, "ffn_gate_inp_shexp", 1, x->a->hidden,
+                                     false);
+    return plm_emit_binary(x, PLM_OP_MUL, y, plm_emit_unary(x, g, PLM_FN_SIGMOID));
+}
 
-/* weights[T,k] and ids[T,k] of the tokens in. */
-static void route(plm_builder *x, plm_value_id in, plm_value_id *weights, plm_value_id *ids)
+/* ---- routing ---- */
+
+typedef struct routing {
+    plm_value_id weights, ids; /* [T, top_k] */
+} routing;
+
+/* Experts by token id (first layers of DeepSeek-V4): a table of ids and no matrix; the weights are
+** equal and sum to the router's scale. */
+static routing hash_route(plm_builder *x)
 {
     const plm_layer *l = x->l;
-    plm_value_id logits, bias = PLM_NONE;
-    if (l->hash_routed) {
-        /* Experts by token id: a table of ids, no matrix; the weights are equal. Both are inputs. */
-        char name[48];
-        plm_dim shape[2] = {x->g->values[in].dim[0], plm_emit_const(x, l->top_k)};
-        snprintf(name, sizeof name, "blk.%d.hash_ids", x->layer);
-        *ids = plm_graph_value(x->g, PLM_VALUE_INPUT, PLM_ROLE_NONE, PLM_DT_I32, name, 2, shape);
-        snprintf(name, sizeof name, "blk.%d.hash_weights", x->layer);
-        *weights = plm_graph_value(x->g, PLM_VALUE_INPUT, PLM_ROLE_NONE, PLM_DT_F32, name, 2,
-                                   shape);
-        return;
-    }
-    logits = plm_emit_linear(x, in, PLM_ROLE_ROUTER, "ffn_gate_inp", l->experts, x->a->hidden,
-                             l->router_linear_bias);
+    char name[48];
+    const plm_dim shape[2] = {plm_emit_const(x, x->a->vocab), plm_emit_const(x, l->top_k)};
+    routing r;
+    snprintf(name, sizeof name, "blk.%d.ffn_hash_ids", x->layer);
+    plm_value_id table = plm_graph_value(x->g, PLM_VALUE_WEIGHT, PLM_ROLE_ROUTER, PLM_DT_I32, name,
+                                         2, shape);
+    r.ids = plm_emit_binary(x, PLM_OP_GATHER, table, plm_emit_ids(x));
+    plm_node_begin(x->g, PLM_OP_CAST);
+    plm_node_in(x->g, r.ids);
+    plm_value_id y = plm_node_end(x->g, PLM_DT_F32);
+    plm_node_begin(x->g, PLM_OP_SCALE);
+    plm_node_in(x->g, y);
+    plm_node_real(x->g, PLM_ATTR_SCALE, 0.0);
+    y = plm_node_end(x->g, PLM_DT_COUNT);
+    plm_node_begin(x->g, PLM_OP_SOFTMAX);
+    plm_node_in(x->g, y);
+    r.weights = plm_emit_scaled(x, plm_node_end(x->g, PLM_DT_COUNT), l->router_scale);
+    return r;
+}
+
+static routing route(plm_builder *x, plm_value_id in)
+{
+    const plm_layer *l = x->l;
+    if (l->hash_routed)
+        return hash_route(x);
+    plm_value_id bias = PLM_NONE;
+    plm_value_id logits = plm_emit_linear(x, in, PLM_ROLE_ROUTER, "ffn_gate_inp", l->experts,
+                                          x->a->hidden, l->router_linear_bias);
     if (l->router_bias)
         bias = plm_emit_vector(x, PLM_ROLE_ROUTER, "exp_probs_b", l->experts);
     plm_node_begin(x->g, PLM_OP_GATE);
@@ -85,116 +120,143 @@ static void route(plm_builder *x, plm_value_id in, plm_value_id *weights, plm_va
     plm_node_int(x->g, PLM_ATTR_RENORM, l->renorm);
     if (l->router_scale != 0)
         plm_node_real(x->g, PLM_ATTR_SCALE, l->router_scale);
-    *weights = plm_node_end(x->g, PLM_DT_F32);
-    *ids = plm_node_out(x->g, 1);
+    plm_value_id weights = plm_node_end(x->g, PLM_DT_F32);
+    return (routing){weights, plm_node_out(x->g, 1)};
 }
 
-static plm_value_id grouped(plm_builder *x, plm_value_id in, plm_value_id offsets, plm_role role,
-                            const char *name, int64_t local, int64_t n, int64_t k)
+/* ---- experts ---- */
+
+typedef struct sorted {
+    plm_value_id rows, offsets, perm;
+    int64_t local, width, hidden; /* experts here; width of one on this rank; columns of a row */
+} sorted;
+
+static void sort_rows(plm_builder *x, plm_value_id in, plm_value_id ids, int64_t experts,
+                      int64_t local, int64_t top_k, sorted *s)
+{
+    plm_node_begin(x->g, PLM_OP_MOE_SORT);
+    plm_node_in(x->g, in);
+    plm_node_in(x->g, ids);
+    plm_node_int(x->g, PLM_ATTR_EXPERTS, experts);
+    plm_node_int(x->g, PLM_ATTR_LOCAL_EXPERTS, local);
+    plm_node_int(x->g, PLM_ATTR_TOP_K, top_k);
+    s->rows = plm_node_end(x->g, PLM_DT_COUNT);
+    s->offsets = plm_node_out(x->g, 1);
+    s->perm = plm_node_out(x->g, 2);
+}
+
+static plm_value_id grouped(plm_builder *x, plm_value_id in, const sorted *s, plm_role role,
+                            const char *name, int64_t n, int64_t k)
 {
     const plm_layer *l = x->l;
-    char bias_name[48];
-    snprintf(bias_name, sizeof bias_name, "%s.bias", name);
-    plm_value_id w = plm_emit_stack(x, role, name, local, n, k);
-    plm_value_id b =
-        l->expert_bias ? plm_emit_matrix(x, PLM_ROLE_BIAS, bias_name, local, n) : PLM_NONE;
+    plm_value_id w = plm_emit_stack(x, role, name, s->local, n, k);
+    plm_value_id b = l->expert_bias ? plm_emit_bias(x, name, s->local, n) : PLM_NONE;
+    in = plm_emit_for_weight(x, in, w);
     plm_node_begin(x->g, PLM_OP_LINEAR_GROUPED);
     plm_node_in(x->g, in);
     plm_node_in(x->g, w);
-    plm_node_in(x->g, offsets);
+    plm_node_in(x->g, s->offsets);
     if (l->expert_bias)
         plm_node_in(x->g, b);
     plm_node_int(x->g, PLM_ATTR_EXPERTS, l->experts);
-    plm_node_int(x->g, PLM_ATTR_LOCAL_EXPERTS, local);
+    plm_node_int(x->g, PLM_ATTR_LOCAL_EXPERTS, s->local);
     plm_node_int(x->g, PLM_ATTR_TOP_K, l->top_k);
     return plm_node_end(x->g, x->b->act);
 }
 
-/* Rows sorted by expert through the experts of this rank. width, hidden: of one expert here. */
-static plm_value_id experts(plm_builder *x, plm_value_id rows, plm_value_id offsets, int64_t local,
-                            int64_t width, int64_t hidden)
+/* Rows sorted by expert through the experts of this rank. */
+static plm_value_id experts(plm_builder *x, const sorted *s)
 {
     plm_value_id y;
     if (!x->l->glu) {
-        y = grouped(x, rows, offsets, PLM_ROLE_EXPERT_UP, "ffn_up_exps", local, width, hidden);
+        y = grouped(x, s->rows, s, PLM_ROLE_EXPERT_UP, "ffn_up_exps", s->width, s->hidden);
         y = plm_emit_unary(x, y, x->l->act);
     } else if (x->b->fuse_gate_up) {
-        y = grouped(x, rows, offsets, PLM_ROLE_EXPERT_GATE_UP, "ffn_gate_up_exps", local, 2 * width,
-                    hidden);
+        y = grouped(x, s->rows, s, PLM_ROLE_EXPERT_GATE_UP, "ffn_gate_up_exps", 2 * s->width,
+                    s->hidden);
         y = plm_emit_glu(x, y, PLM_NONE);
     } else {
-        plm_value_id g = grouped(x, rows, offsets, PLM_ROLE_EXPERT_GATE, "ffn_gate_exps", local,
-                                 width, hidden);
-        plm_value_id u = grouped(x, rows, offsets, PLM_ROLE_EXPERT_UP, "ffn_up_exps", local, width,
-                                 hidden);
-        y = plm_emit_glu(x, g, u);
+        y = grouped(x, s->rows, s, PLM_ROLE_EXPERT_GATE, "ffn_gate_exps", s->width, s->hidden);
+        y = plm_emit_glu(x, y, grouped(x, s->rows, s, PLM_ROLE_EXPERT_UP, "ffn_up_exps", s->width,
+                                       s->hidden));
     }
-    return grouped(x, y, offsets, PLM_ROLE_EXPERT_DOWN, "ffn_down_exps", local, hidden, width);
+    return grouped(x, y, s, PLM_ROLE_EXPERT_DOWN, "ffn_down_exps", s->hidden, s->width);
 }
 
-/* Shared experts beside the routed ones: tensor parallel like a dense layer, summed by the caller's
-** all-reduce. */
-static plm_value_id shared(plm_builder *x, plm_value_id in)
+static plm_value_id combine(plm_builder *x, plm_value_id y, plm_value_id perm, plm_value_id weights)
+{
+    plm_node_begin(x->g, PLM_OP_MOE_COMBINE);
+    plm_node_in(x->g, y);
+    plm_node_in(x->g, perm);
+    plm_node_in(x->g, weights);
+    return plm_node_end(x->g, x->b->act);
+}
+
+/* Pairs of this rank's tokens to the ranks of their experts and back: [T top_k, h] either way when
+** load is even. Expert ids travel first (they tell the receiver how many rows each expert gets; the
+** exchange delivers them counted from the rank's first expert), rows after them, sorted again where
+** they arrive. The exchange back takes the rows to where they came from, in the order they were sent. */
+static plm_value_id exchanged(plm_builder *x, plm_value_id in, const routing *r, sorted *s)
 {
     const plm_layer *l = x->l;
-    plm_value_id y = mlp(x, in, PLM_ROLE_SHARED_GATE, PLM_ROLE_SHARED_UP, PLM_ROLE_SHARED_DOWN,
-                         "ffn_shexp", l->shared_ffn / x->b->par.tp, x->a->hidden, false);
-    if (!l->shared_gate)
-        return y;
-    plm_value_id g = plm_emit_linear(x, in, PLM_ROLE_ROUTER, "ffn_gate_inp_shexp", 1, x->a->hidden,
-                                     false);
-    return plm_emit_binary(x, PLM_OP_MUL, y, plm_emit_unary(x, g, PLM_FN_SIGMOID));
+    int64_t ep = x->b->par.ep, stride = x->b->par.cp;
+    sorted out;
+    sort_rows(x, in, r->ids, l->experts, l->experts, l->top_k, &out);
+    plm_value_id ids = plm_emit_heads(x, r->ids, 1, 0);
+    ids = plm_emit_binary(x, PLM_OP_GATHER, ids, out.perm);
+    ids = plm_emit_link(x, PLM_OP_ALL_TO_ALL, ids, ep, stride, 0);
+    plm_value_id rows = plm_emit_link(x, PLM_OP_ALL_TO_ALL, out.rows, ep, stride, 0);
+    sort_rows(x, rows, ids, s->local, s->local, 1, s);
+    plm_value_id y = plm_emit_link(x, PLM_OP_ALL_TO_ALL, experts(x, s), ep, stride, 0);
+    return combine(x, y, out.perm, r->weights);
+}
+
+/* Type in which rows go to the experts: quantised before they are copied or sent. */
+static plm_value_id narrow_rows(plm_builder *x, plm_value_id in, const sorted *s)
+{
+    plm_dtype t = plm_recipe_weight(x->recipe, x->a, PLM_ROLE_EXPERT_UP, x->layer, s->width,
+                                    s->hidden);
+    return plm_emit_for_type(x, in, t);
 }
 
 static plm_value_id routed(plm_builder *x, plm_value_id in)
 {
     const plm_layer *l = x->l;
     const plm_parallel *p = &x->b->par;
-    int64_t split = plm_max_i64(1, (int64_t)p->tp * p->dp / p->ep);
-    int64_t local = l->experts / p->ep, width = l->expert_ffn / split;
-    int64_t hidden = l->expert_hidden > 0 ? l->expert_hidden : x->a->hidden;
-    bool exchange = p->dp > GATHER_GROUPS_MAX && p->ep > 1;
-    plm_value_id weights, ids, offsets, perm;
-    if (p->dp > 1 && !exchange)
-        in = plm_emit_link(x, PLM_OP_ALL_GATHER, in, p->dp, 0);
-    route(x, in, &weights, &ids);
-    if (l->expert_hidden > 0)
-        in = plm_emit_linear(x, in, PLM_ROLE_SHARED_UP, "ffn_latent_down", hidden, x->a->hidden,
-                             false);
-    plm_node_begin(x->g, PLM_OP_MOE_SORT);
-    plm_node_in(x->g, in);
-    plm_node_in(x->g, ids);
-    plm_node_int(x->g, PLM_ATTR_EXPERTS, l->experts);
-    plm_node_int(x->g, PLM_ATTR_LOCAL_EXPERTS, exchange ? l->experts : local);
-    plm_node_int(x->g, PLM_ATTR_TOP_K, l->top_k);
-    plm_value_id rows = plm_node_end(x->g, PLM_DT_COUNT);
-    offsets = plm_node_out(x->g, 1);
-    perm = plm_node_out(x->g, 2);
-    if (exchange) {
-        plm_dim n = plm_emit_const(x, local + 1);
-        char name[48];
-        rows = plm_emit_link(x, PLM_OP_ALL_TO_ALL, rows, p->ep, 0);
-        snprintf(name, sizeof name, "blk.%d.received", x->layer); /* counts come with the rows */
-        offsets = plm_graph_value(x->g, PLM_VALUE_INPUT, PLM_ROLE_NONE, PLM_DT_I32, name, 1, &n);
+    int64_t h = x->a->hidden, group = (int64_t)p->tp * p->dp, stride = (int64_t)p->tp * p->cp;
+    bool spread = p->ep > 1 && p->dp > 1;
+    bool exchange = spread && p->tp == 1 && p->ep == p->dp && l->top_k < p->dp;
+    int64_t share = p->ep > 1 ? plm_max_i64(1, group / p->ep) : p->tp;
+    sorted s = {.local = l->experts / p->ep,
+                .width = plm_ceil_div(l->expert_ffn, share),
+                .hidden = l->expert_hidden > 0 ? l->expert_hidden : h};
+    bool gather = spread && !exchange;
+    if (gather)
+        in = plm_emit_link(x, PLM_OP_ALL_GATHER, in, p->dp, stride, 0);
+    routing r = route(x, in);
+    if (gather && l->hash_routed) { /* by the ids of this group's own tokens */
+        r.ids = plm_emit_link(x, PLM_OP_ALL_GATHER, r.ids, p->dp, stride, 0);
+        r.weights = plm_emit_link(x, PLM_OP_ALL_GATHER, r.weights, p->dp, stride, 0);
     }
-    plm_value_id y = experts(x, rows, offsets, local, width, hidden);
-    if (exchange)
-        y = plm_emit_link(x, PLM_OP_ALL_TO_ALL, y, p->ep, 0);
-    plm_node_begin(x->g, PLM_OP_MOE_COMBINE);
-    plm_node_in(x->g, y);
-    plm_node_in(x->g, perm);
-    plm_node_in(x->g, weights);
-    y = plm_node_end(x->g, x->b->act);
     if (l->expert_hidden > 0)
-        y = plm_emit_linear(x, y, PLM_ROLE_SHARED_DOWN, "ffn_latent_up", x->a->hidden, hidden,
-                            false);
-    return p->dp > 1 && !exchange ? plm_emit_link(x, PLM_OP_REDUCE_SCATTER, y, p->dp, 0) : y;
+        in = plm_emit_linear(x, in, PLM_ROLE_SHARED_UP, "ffn_latent_down", s.hidden, h, false);
+    in = narrow_rows(x, in, &s);
+    plm_value_id y;
+    if (exchange) {
+        y = exchanged(x, in, &r, &s);
+    } else {
+        sort_rows(x, in, r.ids, l->experts, s.local, l->top_k, &s);
+        y = combine(x, experts(x, &s), s.perm, r.weights);
+    }
+    if (gather)
+        y = plm_emit_link(x, PLM_OP_REDUCE_SCATTER, y, p->dp, stride, 0);
+    if (l->expert_hidden > 0)
+        y = plm_emit_linear(x, y, PLM_ROLE_SHARED_DOWN, "ffn_latent_up", h, s.hidden, false);
+    return y;
 }
 
 plm_value_id plm_emit_moe(plm_builder *x, plm_value_id in)
 {
     plm_value_id y = routed(x, in);
-    if (x->l->shared_ffn > 0)
-        y = plm_emit_binary(x, PLM_OP_ADD, y, shared(x, in));
-    return plm_emit_link(x, PLM_OP_ALL_REDUCE, y, x->b->par.tp, 0);
+    return x->l->shared_ffn > 0 ? plm_emit_binary(x, PLM_OP_ADD, y, shared(x, in)) : y;
 }

@@ -1,9 +1,16 @@
 /* build_linear.c - the recurrent halves: gated delta rule (Qwen3-Next), Kimi delta attention, Mamba-2.
-** Tensor parallel splits their heads (and groups); the output projection sums by all-reduce. State is
-** f32, [S, heads, dk, dv], and the tail of the convolution [S, channels, taps - 1].
+** Tensor parallel splits their heads (and groups, copied where there are fewer than ranks); the output
+** projection yields a rank's part of the sum. State is f32, [S, heads, dk, dv]; the tail of the
+** convolution [S, channels, taps - 1] has the type of activations.
 */
+#include <math.h>
+
 #include "core/base/mem.h"
 #include "core/model/build_parts.h"
+
+/* Tokens that the chunked kernels take at once. Sources: flash-linear-attention's gated delta rule,
+** the chunk_size of Nemotron-H's config. */
+enum { DELTA_CHUNK = 64, SSM_CHUNK = 128 };
 
 /* SiLU of the causal convolution of [T, c], with a fresh filter and tail. */
 static plm_value_id convolve(plm_builder *x, plm_value_id in, const char *name, const char *tail,
@@ -12,10 +19,9 @@ static plm_value_id convolve(plm_builder *x, plm_value_id in, const char *name, 
     int64_t taps = x->l->conv_taps;
     if (taps < 2)
         return in;
-    plm_dim shape[3] = {x->s, plm_emit_const(x, channels), plm_emit_const(x, taps - 1)};
     plm_value_id w = plm_emit_matrix(x, PLM_ROLE_CONV, name, channels, taps);
-    plm_value_id state = plm_emit_state(x, tail, PLM_DT_F32, 3, shape);
-    plm_value_id b = bias ? plm_emit_vector(x, PLM_ROLE_BIAS, "ssm_conv.bias", channels) : PLM_NONE;
+    plm_value_id state = plm_emit_state(x, tail, x->b->act, channels, taps - 1, 0);
+    plm_value_id b = bias ? plm_emit_bias(x, name, 0, channels) : PLM_NONE;
     plm_node_begin(x->g, PLM_OP_CONV_CAUSAL);
     plm_node_in(x->g, in);
     plm_node_in(x->g, w);
@@ -34,7 +40,8 @@ static plm_value_id l2(plm_builder *x, plm_value_id in)
     return plm_node_end(x->g, PLM_DT_COUNT);
 }
 
-/* -exp(A_log) * softplus(a + dt_bias) of [T, n]: the log decay. */
+/* -exp(A_log) * softplus(a + dt_bias) of [T, n]: the log decay. ssm_a holds -exp(A_log), as GGUF files
+** do. */
 static plm_value_id log_decay(plm_builder *x, plm_value_id a, int64_t heads, int64_t n)
 {
     plm_value_id dt = plm_emit_vector(x, PLM_ROLE_SSM_SMALL, "ssm_dt.bias", n);
@@ -56,14 +63,14 @@ static plm_value_id delta_rule(plm_builder *x, plm_value_id q, plm_value_id k, p
                                plm_value_id g, plm_value_id beta, int64_t v_heads)
 {
     const plm_layer *l = x->l;
-    plm_dim shape[4] = {x->s, plm_emit_const(x, v_heads), plm_emit_const(x, l->lin_dk),
-                        plm_emit_const(x, l->lin_dv)};
-    plm_value_id state = plm_emit_state(x, "delta_state", PLM_DT_F32, 4, shape);
+    plm_value_id state = plm_emit_state(x, "delta_state", PLM_DT_F32, v_heads, l->lin_dk,
+                                        l->lin_dv);
     const plm_value_id in[] = {l2(x, q), l2(x, k), v, g, beta, state};
     plm_node_begin(x->g, PLM_OP_GATED_DELTA);
     for (size_t i = 0; i < sizeof in / sizeof *in; i++)
         plm_node_in(x->g, in[i]);
-    plm_node_int(x->g, PLM_ATTR_CHUNK, 64);
+    plm_node_real(x->g, PLM_ATTR_SCALE, 1.0 / sqrt((double)l->lin_dk));
+    plm_node_int(x->g, PLM_ATTR_CHUNK, DELTA_CHUNK);
     return plm_node_end(x->g, x->b->act);
 }
 
@@ -79,14 +86,14 @@ static plm_value_id gated_out(plm_builder *x, plm_value_id y, plm_value_id z, pl
     plm_node_real(x->g, PLM_ATTR_EPS, x->a->norm_eps);
     plm_node_int(x->g, PLM_ATTR_FN, fn);
     y = plm_emit_heads(x, plm_node_end(x->g, PLM_DT_COUNT), heads * d, 0);
-    y = plm_emit_linear(x, y, PLM_ROLE_SSM_OUT, "ssm_out", x->a->hidden, heads * d, false);
-    return plm_emit_link(x, PLM_OP_ALL_REDUCE, y, x->b->par.tp, 0);
+    return plm_emit_linear(x, y, PLM_ROLE_SSM_OUT, "ssm_out", x->a->hidden, heads * d, false);
 }
 
 static plm_value_id gated_delta(plm_builder *x, plm_value_id in)
 {
     const plm_layer *l = x->l;
-    int64_t tp = x->b->par.tp, hk = l->lin_k_heads / tp, hv = l->lin_v_heads / tp;
+    int64_t tp = x->b->par.tp;
+    int64_t hk = plm_ceil_div(l->lin_k_heads, tp), hv = plm_ceil_div(l->lin_v_heads, tp);
     int64_t kw = hk * l->lin_dk, vw = hv * l->lin_dv, conv = 2 * kw + vw;
     plm_value_id y = plm_emit_linear(x, in, PLM_ROLE_SSM_IN, "ssm_in", conv + vw, x->a->hidden,
                                      false);
@@ -113,7 +120,8 @@ static plm_value_id low_rank(plm_builder *x, plm_value_id in, const char *a, con
 static plm_value_id kimi_delta(plm_builder *x, plm_value_id in)
 {
     const plm_layer *l = x->l;
-    int64_t h = x->a->hidden, tp = x->b->par.tp, hk = l->lin_k_heads / tp, hv = l->lin_v_heads / tp;
+    int64_t h = x->a->hidden, tp = x->b->par.tp;
+    int64_t hk = plm_ceil_div(l->lin_k_heads, tp), hv = plm_ceil_div(l->lin_v_heads, tp);
     int64_t kw = hk * l->lin_dk, vw = hv * l->lin_dv;
     plm_value_id q = plm_emit_linear(x, in, PLM_ROLE_SSM_IN, "ssm_q", kw, h, false);
     plm_value_id k = plm_emit_linear(x, in, PLM_ROLE_SSM_IN, "ssm_k", kw, h, false);
@@ -135,11 +143,9 @@ static plm_value_id kimi_delta(plm_builder *x, plm_value_id in)
 static plm_value_id mamba2(plm_builder *x, plm_value_id in)
 {
     const plm_layer *l = x->l;
-    int64_t tp = x->b->par.tp, heads = l->lin_v_heads / tp, d = l->lin_dv;
-    int64_t groups = plm_max_i64(1, l->ssm_groups / tp), n = l->ssm_state;
+    int64_t tp = x->b->par.tp, heads = plm_ceil_div(l->lin_v_heads, tp), d = l->lin_dv;
+    int64_t groups = plm_ceil_div(l->ssm_groups, tp), n = l->ssm_state;
     int64_t inner = heads * d, gn = groups * n, conv = inner + 2 * gn;
-    plm_dim shape[4] = {x->s, plm_emit_const(x, heads), plm_emit_const(x, d),
-                        plm_emit_const(x, n)};
     plm_value_id y = plm_emit_linear(x, in, PLM_ROLE_SSM_IN, "ssm_in", inner + conv + heads,
                                      x->a->hidden, false);
     plm_value_id z = plm_emit_slice(x, y, 1, 0, inner);
@@ -155,11 +161,11 @@ static plm_value_id mamba2(plm_builder *x, plm_value_id in)
         plm_emit_heads(x, plm_emit_slice(x, xbc, 1, inner + gn, gn), groups, n),
         plm_emit_vector(x, PLM_ROLE_SSM_SMALL, "ssm_a", heads),
         plm_emit_vector(x, PLM_ROLE_SSM_SMALL, "ssm_d", heads),
-        plm_emit_state(x, "ssm_state", PLM_DT_F32, 4, shape)};
+        plm_emit_state(x, "ssm_state", PLM_DT_F32, heads, d, n)};
     plm_node_begin(x->g, PLM_OP_SSM_SCAN);
     for (size_t i = 0; i < sizeof args / sizeof *args; i++)
         plm_node_in(x->g, args[i]);
-    plm_node_int(x->g, PLM_ATTR_CHUNK, 128);
+    plm_node_int(x->g, PLM_ATTR_CHUNK, SSM_CHUNK);
     y = plm_emit_heads(x, plm_node_end(x->g, x->b->act), inner, 0);
     return gated_out(x, y, z, PLM_FN_SILU, 1, inner);
 }
