@@ -82,8 +82,8 @@ static const plm_value *find(const plm_graph *g, const char *name)
 }
 
 /* A weight must have exactly these dims (0 ends them) and the role. */
-static void check_weight(const plm_graph *g, const char *name, plm_role role, int64_t d0, int64_t d1,
-                         int64_t d2)
+static void check_weight(const plm_graph *g, const char *name, plm_role role, int64_t d0,
+                         int64_t d1, int64_t d2)
 {
     const plm_value *v = find(g, name);
     const int64_t d[] = {d0, d1, d2};
@@ -158,7 +158,6 @@ static plm_work work_of(const plm_graph *g, plm_class cls, int64_t sequences, in
 
 /* ---- every model ---- */
 
-
 static void build_all_stages(plm_build b)
 {
     for (b.stage = 0; b.stage < b.par.pp; b.stage++) {
@@ -171,11 +170,10 @@ static void build_all_stages(plm_build b)
 /* Plans a model may refuse by the rules of parallel.c are left out; it must allow some. */
 static size_t build_plans(void)
 {
-    static const int32_t plans[][5] = {{2, 1, 1, 1, 1}, {4, 1, 1, 1, 1},  {8, 1, 1, 1, 1},
-                                       {8, 1, 8, 1, 1}, {8, 1, 2, 1, 1},  {1, 2, 1, 1, 1},
-                                       {2, 3, 1, 1, 1}, {1, 1, 1, 1, 2},  {2, 1, 1, 1, 4},
-                                       {1, 1, 1, 2, 1}, {1, 1, 2, 2, 1},  {2, 1, 4, 4, 1},
-                                       {1, 1, 16, 16, 1}, {4, 2, 16, 8, 1}};
+    static const int32_t plans[][5] = {
+        {2, 1, 1, 1, 1}, {4, 1, 1, 1, 1}, {8, 1, 1, 1, 1},   {8, 1, 8, 1, 1}, {8, 1, 2, 1, 1},
+        {1, 2, 1, 1, 1}, {2, 3, 1, 1, 1}, {1, 1, 1, 1, 2},   {2, 1, 1, 1, 4}, {1, 1, 1, 2, 1},
+        {1, 1, 2, 2, 1}, {2, 1, 4, 4, 1}, {1, 1, 16, 16, 1}, {4, 2, 16, 8, 1}};
     size_t built = 0;
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
         plm_build b = plan(plans[i][0], plans[i][1], plans[i][2], plans[i][3], plans[i][4]);
@@ -273,8 +271,8 @@ static void ranks_hold_equal_parts(void **state)
     static const struct {
         const char *id;
         int32_t tp, ep;
-    } cases[] = {{"Llama-3.1-70B", 8, 1}, {"Qwen3-30B-A3B", 4, 1},  {"Qwen3-30B-A3B", 4, 4},
-                 {"DeepSeek-V3", 16, 16}, {"DeepSeek-V3", 8, 2},    {"DeepSeek-V3.2", 8, 1},
+    } cases[] = {{"Llama-3.1-70B", 8, 1},     {"Qwen3-30B-A3B", 4, 1}, {"Qwen3-30B-A3B", 4, 4},
+                 {"DeepSeek-V3", 16, 16},     {"DeepSeek-V3", 8, 2},   {"DeepSeek-V3.2", 8, 1},
                  {"Mixtral-8x7B-v0.1", 8, 8}, {"Phi-3-mini-4k", 32, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         load(cases[i].id);
@@ -289,7 +287,8 @@ static void ranks_hold_equal_parts(void **state)
     }
 }
 
-/* More ranks than KV heads: each holds one, copied. Llama-3.1-8B has 8; tp 16 gives 2 query heads. */
+/* More ranks than KV heads: each holds one, copied. Llama-3.1-8B has 8; tp 16 gives 2 query heads.
+ */
 static void kv_heads_are_copied_beyond_their_number(void **state)
 {
     (void)state;
@@ -360,8 +359,8 @@ static int64_t cache_bytes(const plm_graph *g, plm_role role, int64_t n)
     for (size_t i = 0; i < g->n_values; i++) {
         const plm_value *v = &g->values[i];
         int64_t bytes;
-        if (v->kind != PLM_VALUE_STATE || v->role != role || strstr(v->name, "cache_window") != NULL ||
-            strstr(v->name, "_tail") != NULL)
+        if (v->kind != PLM_VALUE_STATE || v->role != role ||
+            strstr(v->name, "cache_window") != NULL || strstr(v->name, "_tail") != NULL)
             continue;
         assert_ok(plm_value_bytes(g, (plm_value_id)i, dims, &bytes, &err), err);
         sum += bytes;
@@ -382,7 +381,10 @@ static void caches_are_those_of_the_ledger(void **state)
             if (plm_parallel_check(&arch, &b.par, &err) != PLM_OK)
                 continue;
             plm_graph g = graph_of(&b);
-            plm_kv_options o = {.k = PLM_DT_BF16, .v = PLM_DT_BF16, .tp = tp, .windows_full = true,
+            plm_kv_options o = {.k = PLM_DT_BF16,
+                                .v = PLM_DT_BF16,
+                                .tp = tp,
+                                .windows_full = true,
                                 .index_cache = true};
             int64_t full, window, bytes, recurrent, conv;
             assert_ok(plm_kv_bytes(&arch, &o, TOKENS, &bytes, &full, &window, &err), err);
@@ -427,7 +429,8 @@ static void a_plain_layer(void **state)
     plm_graph_fini(&g);
 }
 
-/* DeepSeek-V3: absorbed heads of 576 = 512 + 64 columns over one latent, values its first 512; softmax
+/* DeepSeek-V3: absorbed heads of 576 = 512 + 64 columns over one latent, values its first 512;
+*softmax
 ** scale (0.1 ln 40 + 1)^2 / sqrt(192) = 0.135234 (its modeling file). */
 static void a_latent_layer(void **state)
 {
@@ -475,8 +478,8 @@ static void layers_of_other_makes(void **state)
     assert_int_equal(plm_attr_int(&g, node_of(&g, PLM_OP_ATTENTION, 5, 0), PLM_ATTR_WINDOW, 0), 0);
     assert_int_equal(plm_attr_int(&g, node_of(&g, PLM_OP_ATTENTION, 4, 0), PLM_ATTR_WINDOW, 0),
                      1024);
-    assert_close(plm_attr_real(&g, node_of(&g, PLM_OP_RMS_NORM, 5, 0), PLM_ATTR_WEIGHT_OFFSET, 0), 1,
-                 0, 0);
+    assert_close(plm_attr_real(&g, node_of(&g, PLM_OP_RMS_NORM, 5, 0), PLM_ATTR_WEIGHT_OFFSET, 0),
+                 1, 0, 0);
     assert_close(plm_attr_real(&g, node_of(&g, PLM_OP_EMBED, -1, 0), PLM_ATTR_SCALE, 0),
                  73.32121111929344, 1e-13, 0); /* sqrt(5376) */
     assert_null(find(&g, "output"));
@@ -533,7 +536,8 @@ static void sparse_layers(void **state)
     plm_graph_fini(&g);
 }
 
-/* DeepSeek-V4-Flash: layers 0 and 1 have the window alone, 2 chooses entries of 4 tokens, 3 reads all
+/* DeepSeek-V4-Flash: layers 0 and 1 have the window alone, 2 chooses entries of 4 tokens, 3 reads
+*all
 ** entries of 128. */
 static void compressed_layers(void **state)
 {
@@ -552,8 +556,9 @@ static void compressed_layers(void **state)
         assert_int_equal(plm_attr_int(&g, node_of(&g, PLM_OP_ATTENTION, i, 0), PLM_ATTR_WINDOW, 0),
                          128);
         if (want[i].ratio > 0)
-            assert_int_equal(plm_attr_int(&g, node_of(&g, PLM_OP_ATTENTION, i, 1), PLM_ATTR_RATIO,
-                                          0), want[i].ratio);
+            assert_int_equal(
+                plm_attr_int(&g, node_of(&g, PLM_OP_ATTENTION, i, 1), PLM_ATTR_RATIO, 0),
+                want[i].ratio);
     }
     assert_non_null(find(&g, "blk.2.ffn_hash_ids"));
     assert_null(find(&g, "blk.3.ffn_hash_ids"));
@@ -624,8 +629,8 @@ static void links_of_tensor_parallel(void **state)
     assert_int_equal(plm_attr_int(&g, n, PLM_ATTR_RANKS, 0), 8);
     assert_int_equal(plm_attr_int(&g, n, PLM_ATTR_NODES, 0), 2);
     /* 161 sums of a row of 8192 and a row of the vocabulary, in bf16, for one token. */
-    assert_close(work_of(&g, PLM_CLASS_LINK, 1, 10, 0).link_bytes,
-                 2.0 * (161 * 8192 + 128256), 0, 0);
+    assert_close(work_of(&g, PLM_CLASS_LINK, 1, 10, 0).link_bytes, 2.0 * (161 * 8192 + 128256), 0,
+                 0);
     plm_graph_fini(&g);
 }
 
@@ -660,7 +665,8 @@ static int64_t expert_rows(const plm_graph *g, int32_t layer)
     return rows;
 }
 
-/* The forms of expert parallelism (build_ffn.c). 64 tokens choose 8 of 256 experts: 512 pairs of one
+/* The forms of expert parallelism (build_ffn.c). 64 tokens choose 8 of 256 experts: 512 pairs of
+*one
 ** dp group, shared out over the ranks that hold whole experts. */
 static void forms_of_expert_parallel(void **state)
 {
@@ -670,13 +676,13 @@ static void forms_of_expert_parallel(void **state)
         int64_t rows, local, width;
         size_t all_reduce, all_to_all, all_gather, reduce_scatter; /* of one layer */
     } cases[] = {
-        {8, 1, 1, 512, 256, 256, 2, 0, 0, 0},        /* widths split */
-        {8, 8, 1, 64, 32, 2048, 2, 0, 0, 0},         /* tokens everywhere: the sum joins them */
+        {8, 1, 1, 512, 256, 256, 2, 0, 0, 0}, /* widths split */
+        {8, 8, 1, 64, 32, 2048, 2, 0, 0, 0},  /* tokens everywhere: the sum joins them */
         {8, 2, 1, 256, 128, 512, 2, 0, 0, 0},
-        {1, 1, 4, 512, 256, 2048, 0, 0, 0, 0},       /* each group has all experts */
-        {1, 16, 16, 512, 16, 2048, 0, 3, 0, 0},      /* pairs travel: ids, rows, back */
-        {1, 4, 4, 512, 64, 2048, 0, 0, 1, 1},        /* fewer ranks than choices: tokens travel */
-        {4, 16, 8, 256, 16, 1024, 2, 0, 1, 1},       /* 512 pairs x 8 groups / 16, half as wide */
+        {1, 1, 4, 512, 256, 2048, 0, 0, 0, 0},  /* each group has all experts */
+        {1, 16, 16, 512, 16, 2048, 0, 3, 0, 0}, /* pairs travel: ids, rows, back */
+        {1, 4, 4, 512, 64, 2048, 0, 0, 1, 1},   /* fewer ranks than choices: tokens travel */
+        {4, 16, 8, 256, 16, 1024, 2, 0, 1, 1},  /* 512 pairs x 8 groups / 16, half as wide */
     };
     load("DeepSeek-V3");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -712,7 +718,8 @@ static void context_parallel_shares_the_keys(void **state)
 
 /* ---- MTP ---- */
 
-/* DeepSeek-V3's module: three norms, a projection of twice the hidden width, a layer of its kind. */
+/* DeepSeek-V3's module: three norms, a projection of twice the hidden width, a layer of its kind.
+ */
 static void prediction_modules(void **state)
 {
     (void)state;
@@ -724,8 +731,7 @@ static void prediction_modules(void **state)
     int64_t h = 7168, attention = h * 1536 + 1536 + INT64_C(1536) * 128 * 192 + h * 576 + 512 +
                                   INT64_C(512) * 128 * 256 + INT64_C(128) * 128 * h;
     int64_t layer = attention + 2 * h + 256 * h + 256 + 257 * 3 * h * 2048;
-    assert_int_equal(weight_elements(&with) - weight_elements(&without),
-                     layer + 3 * h + 2 * h * h);
+    assert_int_equal(weight_elements(&with) - weight_elements(&without), layer + 3 * h + 2 * h * h);
     assert_non_null(find(&with, "mtp.0.logits"));
     assert_int_equal(with.n_outputs, 2);
     check_weight(&with, "blk.61.nextn.eh_proj", PLM_ROLE_MTP, 7168, 14336, 0);
@@ -774,11 +780,30 @@ static void make_mixed(void)
 {
     plm_arch_fini(&arch);
     plm_arch_init(&arch);
-    plm_layer base = {.heads = 4, .kv_heads = 2, .dk = 16, .dv = 16, .kv_shared_layer = -1,
-                      .rope = {.theta = 1e4, .dims = 8}, .window = 8, .kv_lora = 32, .nope = 8,
-                      .rope_dim = 8, .q_lora = 24, .lin_k_heads = 2, .lin_v_heads = 4, .lin_dk = 8,
-                      .lin_dv = 8, .conv_taps = 4, .ssm_groups = 2, .ssm_state = 8, .ffn = 32,
-                      .glu = true, .act = PLM_FN_SILU, .norms = 2, .sinks = true, .bias_q = true};
+    plm_layer base = {.heads = 4,
+                      .kv_heads = 2,
+                      .dk = 16,
+                      .dv = 16,
+                      .kv_shared_layer = -1,
+                      .rope = {.theta = 1e4, .dims = 8},
+                      .window = 8,
+                      .kv_lora = 32,
+                      .nope = 8,
+                      .rope_dim = 8,
+                      .q_lora = 24,
+                      .lin_k_heads = 2,
+                      .lin_v_heads = 4,
+                      .lin_dk = 8,
+                      .lin_dv = 8,
+                      .conv_taps = 4,
+                      .ssm_groups = 2,
+                      .ssm_state = 8,
+                      .ffn = 32,
+                      .glu = true,
+                      .act = PLM_FN_SILU,
+                      .norms = 2,
+                      .sinks = true,
+                      .bias_q = true};
     for (int k = 0; k < PLM_ATTN_COUNT; k++) {
         plm_layer l = base;
         l.attn = (plm_attn)k;

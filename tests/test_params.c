@@ -64,10 +64,11 @@ static void check_row(const plm_catalog *c, const row *r)
     assert_true(r->unbiased == 0 || r->unbiased == router_biases(&arch));
     if (p.total != r->total || p.active != r->active + r->unbiased ||
         p.active_no_embed != r->no_embed + r->unbiased)
-        fail_msg("%s: total %lld want %lld, active %lld want %lld, without embedding %lld want %lld",
-                 r->id, (long long)p.total, (long long)r->total, (long long)p.active,
-                 (long long)(r->active + r->unbiased), (long long)p.active_no_embed,
-                 (long long)(r->no_embed + r->unbiased));
+        fail_msg(
+            "%s: total %lld want %lld, active %lld want %lld, without embedding %lld want %lld",
+            r->id, (long long)p.total, (long long)r->total, (long long)p.active,
+            (long long)(r->active + r->unbiased), (long long)p.active_no_embed,
+            (long long)(r->no_embed + r->unbiased));
     assert_true(p.embed == (int64_t)arch.vocab * arch.hidden);
     assert_true(p.head == (arch.tied_head ? 0 : p.embed));
     assert_true(p.experts <= p.total - p.embed - p.head);
@@ -115,9 +116,17 @@ static void rounded_figures(void **state)
 static plm_layer *dense(int32_t layers, int32_t hidden, int32_t ffn, int32_t heads,
                         int32_t kv_heads, int32_t d, int32_t vocab, bool tied)
 {
-    plm_layer l = {.attn = PLM_ATTN_FULL, .heads = heads, .kv_heads = kv_heads, .dk = d, .dv = d,
-                   .kv_shared_layer = -1, .rope = {.theta = 1e4, .dims = d}, .ffn = ffn,
-                   .glu = true, .act = PLM_FN_SILU, .norms = 2};
+    plm_layer l = {.attn = PLM_ATTN_FULL,
+                   .heads = heads,
+                   .kv_heads = kv_heads,
+                   .dk = d,
+                   .dv = d,
+                   .kv_shared_layer = -1,
+                   .rope = {.theta = 1e4, .dims = d},
+                   .ffn = ffn,
+                   .glu = true,
+                   .act = PLM_FN_SILU,
+                   .norms = 2};
     plm_arch_init(&arch);
     arch.layers = layers;
     arch.hidden = hidden;
@@ -153,7 +162,8 @@ static void dense_records(void **state)
     assert_int_equal(count().total, 8030261248);
 }
 
-/* MF-24.15M, .42M, .110M (karpathy/llama2.c issue 378): a checkpoint that repeats a tied table counts
+/* MF-24.15M, .42M, .110M (karpathy/llama2.c issue 378): a checkpoint that repeats a tied table
+*counts
 ** it twice. Widths of the three models are those of that repository's README. */
 static void tied_tables_count_once(void **state)
 {
@@ -240,8 +250,8 @@ static void bytes_of_weights(void **state)
     b.recipe = plm_recipe_by_name("f16");
     assert_ok(plm_build_graph(&arch, &b, &g, &err), err);
     assert_ok(plm_graph_weight_bytes(&g, &bytes, &embed, &err), err);
-    assert_int_equal(params, 6738415616);              /* Llama-2-7B */
-    assert_int_equal(bytes, 2 * params + 2 * norms);   /* norms are kept in f32 */
+    assert_int_equal(params, 6738415616);            /* Llama-2-7B */
+    assert_int_equal(bytes, 2 * params + 2 * norms); /* norms are kept in f32 */
     assert_int_equal(embed, INT64_C(2) * 32000 * 4096);
     plm_graph_fini(&g);
     assert_close(14e9 / (plm_dtype_bits(PLM_DT_F16) / 8), 7e9, 0, 0);
@@ -256,9 +266,9 @@ static void bytes_of_weights(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(catalog_models),  cmocka_unit_test(rounded_figures),
-        cmocka_unit_test(dense_records),   cmocka_unit_test(tied_tables_count_once),
-        cmocka_unit_test(expert_records),  cmocka_unit_test(latent_record),
+        cmocka_unit_test(catalog_models),   cmocka_unit_test(rounded_figures),
+        cmocka_unit_test(dense_records),    cmocka_unit_test(tied_tables_count_once),
+        cmocka_unit_test(expert_records),   cmocka_unit_test(latent_record),
         cmocka_unit_test(bytes_of_weights),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

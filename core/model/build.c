@@ -44,8 +44,8 @@ static plm_value_id embed(plm_builder *x)
     int64_t h = x->a->hidden;
     plm_value_id y = look_up(x, plm_emit_ids(x));
     if (x->a->pos_embed > 0) {
-        plm_value_id table = plm_emit_matrix(x, PLM_ROLE_POS_EMBED, "position_embd",
-                                             x->a->pos_embed, h);
+        plm_value_id table =
+            plm_emit_matrix(x, PLM_ROLE_POS_EMBED, "position_embd", x->a->pos_embed, h);
         plm_node_begin(x->g, PLM_OP_EMBED);
         plm_node_in(x->g, plm_emit_positions(x));
         plm_node_in(x->g, table);
@@ -73,14 +73,15 @@ static plm_value_id receive(plm_builder *x)
 {
     int64_t width = (int64_t)x->a->hidden * (x->a->hyper > 1 ? x->a->hyper : 1);
     const plm_dim shape[] = {x->t, plm_emit_const(x, width)};
-    plm_value_id in = plm_graph_value(x->g, PLM_VALUE_INPUT, PLM_ROLE_NONE, x->b->act, "hidden", 2,
-                                      shape);
+    plm_value_id in =
+        plm_graph_value(x->g, PLM_VALUE_INPUT, PLM_ROLE_NONE, x->b->act, "hidden", 2, shape);
     return hop(x, PLM_OP_RECV, in, x->b->stage - 1);
 }
 
 /* ---- head ---- */
 
-/* The head's matrix: the embedding where it is tied and on this stage, else one of its own (of a tied
+/* The head's matrix: the embedding where it is tied and on this stage, else one of its own (of a
+*tied
 ** model a copy of the table). */
 static void make_head(plm_builder *x)
 {
@@ -121,8 +122,10 @@ static plm_value_id wanted(plm_builder *x, plm_value_id in)
     return x->b->all_logits ? in : plm_emit_binary(x, PLM_OP_GATHER, in, plm_emit_rows(x));
 }
 
-/* One multi-token prediction module (DeepSeek-V3, arXiv 2412.19437 section 2.2): the last hidden state
-** and the embedding of the next token, each normed, joined by a projection, through a layer; head and
+/* One multi-token prediction module (DeepSeek-V3, arXiv 2412.19437 section 2.2): the last hidden
+*state
+** and the embedding of the next token, each normed, joined by a projection, through a layer; head
+*and
 ** embedding are the model's own. Returns the hidden state for the next module. */
 static plm_value_id mtp_module(plm_builder *x, int32_t index, plm_value_id hidden)
 {
@@ -130,8 +133,8 @@ static plm_value_id mtp_module(plm_builder *x, int32_t index, plm_value_id hidde
     char name[48];
     snprintf(name, sizeof name, "mtp.%d.ids", index);
     plm_emit_at(x, -1, NULL);
-    plm_value_id ids = plm_graph_value(x->g, PLM_VALUE_INPUT, PLM_ROLE_NONE, PLM_DT_I32, name, 1,
-                                       &x->t);
+    plm_value_id ids =
+        plm_graph_value(x->g, PLM_VALUE_INPUT, PLM_ROLE_NONE, PLM_DT_I32, name, 1, &x->t);
     plm_value_id next = look_up(x, ids);
     plm_emit_at(x, x->a->layers + index, &x->a->kind[x->a->mtp_kind]);
     next = plm_emit_norm(x, next, "nextn.enorm", h);
@@ -196,12 +199,15 @@ static plm_status check_build(const plm_arch *a, const plm_build *b, plm_error *
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if ((unsigned)types[i] >= PLM_DT_COUNT)
             return plm_fail(err, PLM_E_INVALID,
-                            "graph, type %d: no storage type; give bf16, f16 or f32", (int)types[i]);
+                            "graph, type %d: no storage type; give bf16, f16 or f32",
+                            (int)types[i]);
     if (b->max_tokens < 0 || b->max_seqs < 0 || b->max_slots < 0 || b->vocab_pad < 0)
         return plm_fail(err, PLM_E_INVALID, "graph, bounds: negative; give 0 for the usual ones");
     if (a->layers > PLM_LAYERS_MAX || a->mtp_layers > PLM_BUILD_MTP_MAX)
-        return plm_fail(err, PLM_E_LIMIT, "model, %s: more than %d layers or %d MTP modules; check "
-                        "the model", a->id, PLM_LAYERS_MAX, PLM_BUILD_MTP_MAX);
+        return plm_fail(err, PLM_E_LIMIT,
+                        "model, %s: more than %d layers or %d MTP modules; check "
+                        "the model",
+                        a->id, PLM_LAYERS_MAX, PLM_BUILD_MTP_MAX);
     return PLM_OK;
 }
 

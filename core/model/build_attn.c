@@ -1,12 +1,16 @@
-/* build_attn.c - grouped-query attention: full, sliding, chunked and block-sparse; and what it shares
+/* build_attn.c - grouped-query attention: full, sliding, chunked and block-sparse; and what it
+*shares
 ** with the latent kinds.
 **
-** Tensor parallel: heads are split, key/value heads too until there is one a rank and copied beyond;
+** Tensor parallel: heads are split, key/value heads too until there is one a rank and copied
+*beyond;
 ** the output projection yields a rank's part of the sum. Its bias belongs to the first rank, whose
 ** graph this is.
 **
-** Context parallel: a rank holds every cp-th token of the cache, so its entries stand for cp times as
-** many tokens (attribute ratio). Each rank attends its own entries and the parts are summed over the
+** Context parallel: a rank holds every cp-th token of the cache, so its entries stand for cp times
+*as
+** many tokens (attribute ratio). Each rank attends its own entries and the parts are summed over
+*the
 ** group, weighted by their softmax denominators, a number a head that the graph does not carry.
 */
 #include <math.h>
@@ -66,7 +70,8 @@ plm_value_id plm_emit_attend(plm_builder *x, const plm_attention *a)
     return plm_emit_link(x, PLM_OP_ALL_REDUCE, y, cp, x->b->par.tp, 0);
 }
 
-/* The layer's own scale, or 1/sqrt(dk), times YaRN's factor where the family puts it there (MLA). */
+/* The layer's own scale, or 1/sqrt(dk), times YaRN's factor where the family puts it there (MLA).
+ */
 double plm_softmax_scale(const plm_layer *l, int64_t dk)
 {
     double cos_sin = 1, mult = 1;

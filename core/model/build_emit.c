@@ -1,4 +1,5 @@
-/* build_emit.c - weights, states, inputs and the small ops that the parts of a model are made of. */
+/* build_emit.c - weights, states, inputs and the small ops that the parts of a model are made of.
+ */
 #include <stdio.h>
 #include <string.h>
 
@@ -222,8 +223,8 @@ plm_value_id plm_emit_layer_norm(plm_builder *x, plm_value_id in, const char *na
                                  bool bias)
 {
     plm_value_id w = plm_emit_vector(x, PLM_ROLE_NORM, name, n);
-    plm_value_id b = bias ? weight(x, PLM_ROLE_NORM, name, ".bias", 1, (const int64_t[3]){n})
-                          : PLM_NONE;
+    plm_value_id b =
+        bias ? weight(x, PLM_ROLE_NORM, name, ".bias", 1, (const int64_t[3]){n}) : PLM_NONE;
     plm_node_begin(x->g, PLM_OP_LAYER_NORM);
     plm_node_in(x->g, in);
     plm_node_in(x->g, w);
@@ -313,7 +314,8 @@ plm_value_id plm_emit_heads(plm_builder *x, plm_value_id in, int64_t d1, int64_t
     return plm_node_end(x->g, PLM_DT_COUNT);
 }
 
-/* Divisors of the frequencies: which of the two lists (short, long context) is the step's matter. */
+/* Divisors of the frequencies: which of the two lists (short, long context) is the step's matter.
+ */
 static plm_value_id rope_factors(plm_builder *x, const plm_rope *r)
 {
     if (r->n_factors > 0 && x->factors == PLM_NONE) {

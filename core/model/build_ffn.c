@@ -1,14 +1,19 @@
-/* build_ffn.c - the feed-forward half: dense, and mixture of experts. What it returns is this rank's
+/* build_ffn.c - the feed-forward half: dense, and mixture of experts. What it returns is this
+*rank's
 ** part of a sum over tp.
 **
 ** Tensor parallel: gate and up by columns, down by rows. Experts, by plan:
-**   ep 1           every rank of a tp group holds width / tp of every expert and computes all pairs of
+**   ep 1           every rank of a tp group holds width / tp of every expert and computes all pairs
+*of
 **                  its group's tokens; dp groups hold copies.
-**   ep > 1, dp 1   a rank holds experts / ep whole experts (width over tp / ep ranks). Tokens are on
-**                  every rank, so each computes the pairs of its experts and the sum over tp, needed
+**   ep > 1, dp 1   a rank holds experts / ep whole experts (width over tp / ep ranks). Tokens are
+*on
+**                  every rank, so each computes the pairs of its experts and the sum over tp,
+*needed
 **                  anyway, joins them. No exchange.
 **   ep > 1, dp > 1 tokens differ between dp groups. With tp 1, whole experts and more ranks than
-**                  choices, pairs travel to their experts and back (all-to-all); else the tokens of all
+**                  choices, pairs travel to their experts and back (all-to-all); else the tokens of
+*all
 **                  groups are gathered and the parts reduced and scattered, which moves less then.
 **                  Both forms are those of vLLM's and SGLang's expert parallelism.
 */
@@ -46,12 +51,13 @@ static plm_value_id mlp(plm_builder *x, plm_value_id in, const mlp_parts *p, int
 
 plm_value_id plm_emit_dense(plm_builder *x, plm_value_id in)
 {
-    const mlp_parts p = {PLM_ROLE_GATE, PLM_ROLE_UP,  PLM_ROLE_GATE_UP, PLM_ROLE_DOWN, "ffn_gate",
-                         "ffn_up",      "ffn_gate_up", "ffn_down",      x->l->bias_mlp};
+    const mlp_parts p = {PLM_ROLE_GATE, PLM_ROLE_UP,   PLM_ROLE_GATE_UP, PLM_ROLE_DOWN, "ffn_gate",
+                         "ffn_up",      "ffn_gate_up", "ffn_down",       x->l->bias_mlp};
     return mlp(x, in, &p, plm_ceil_div(x->l->ffn, x->b->par.tp));
 }
 
-/* Experts that every token visits, behind a sigmoid of one column where the family has it (Qwen). */
+/* Experts that every token visits, behind a sigmoid of one column where the family has it (Qwen).
+ */
 static plm_value_id shared(plm_builder *x, plm_value_id in)
 {
     const mlp_parts p = {PLM_ROLE_SHARED_GATE, PLM_ROLE_SHARED_UP, PLM_ROLE_SHARED_UP,
@@ -60,8 +66,8 @@ static plm_value_id shared(plm_builder *x, plm_value_id in)
     plm_value_id y = mlp(x, in, &p, plm_ceil_div(x->l->shared_ffn, x->b->par.tp));
     if (!x->l->shared_gate)
         return y;
-    plm_value_id g = plm_emit_linear(x, in, PLM_ROLE_ROUTER, "ffn_gate_inp_shexp", 1, x->a->hidden,
-                                     false);
+    plm_value_id g =
+        plm_emit_linear(x, in, PLM_ROLE_ROUTER, "ffn_gate_inp_shexp", 1, x->a->hidden, false);
     return plm_emit_binary(x, PLM_OP_MUL, y, plm_emit_unary(x, g, PLM_FN_SIGMOID));
 }
 
@@ -80,8 +86,8 @@ static routing hash_route(plm_builder *x)
     const plm_dim shape[2] = {plm_emit_const(x, x->a->vocab), plm_emit_const(x, l->top_k)};
     routing r;
     snprintf(name, sizeof name, "blk.%d.ffn_hash_ids", x->layer);
-    plm_value_id table = plm_graph_value(x->g, PLM_VALUE_WEIGHT, PLM_ROLE_ROUTER, PLM_DT_I32, name,
-                                         2, shape);
+    plm_value_id table =
+        plm_graph_value(x->g, PLM_VALUE_WEIGHT, PLM_ROLE_ROUTER, PLM_DT_I32, name, 2, shape);
     r.ids = plm_emit_binary(x, PLM_OP_GATHER, table, plm_emit_ids(x));
     plm_node_begin(x->g, PLM_OP_CAST);
     plm_node_in(x->g, r.ids);
@@ -177,8 +183,8 @@ static plm_value_id experts(plm_builder *x, const sorted *s)
         y = plm_emit_glu(x, y, PLM_NONE);
     } else {
         y = grouped(x, s->rows, s, PLM_ROLE_EXPERT_GATE, "ffn_gate_exps", s->width, s->hidden);
-        y = plm_emit_glu(x, y, grouped(x, s->rows, s, PLM_ROLE_EXPERT_UP, "ffn_up_exps", s->width,
-                                       s->hidden));
+        y = plm_emit_glu(
+            x, y, grouped(x, s->rows, s, PLM_ROLE_EXPERT_UP, "ffn_up_exps", s->width, s->hidden));
     }
     return grouped(x, y, s, PLM_ROLE_EXPERT_DOWN, "ffn_down_exps", s->hidden, s->width);
 }
@@ -195,7 +201,8 @@ static plm_value_id combine(plm_builder *x, plm_value_id y, plm_value_id perm, p
 /* Pairs of this rank's tokens to the ranks of their experts and back: [T top_k, h] either way when
 ** load is even. Expert ids travel first (they tell the receiver how many rows each expert gets; the
 ** exchange delivers them counted from the rank's first expert), rows after them, sorted again where
-** they arrive. The exchange back takes the rows to where they came from, in the order they were sent. */
+** they arrive. The exchange back takes the rows to where they came from, in the order they were
+*sent. */
 static plm_value_id exchanged(plm_builder *x, plm_value_id in, const routing *r, sorted *s)
 {
     const plm_layer *l = x->l;
@@ -214,8 +221,8 @@ static plm_value_id exchanged(plm_builder *x, plm_value_id in, const routing *r,
 /* Type in which rows go to the experts: quantised before they are copied or sent. */
 static plm_value_id narrow_rows(plm_builder *x, plm_value_id in, const sorted *s)
 {
-    plm_dtype t = plm_recipe_weight(x->recipe, x->a, PLM_ROLE_EXPERT_UP, x->layer, s->width,
-                                    s->hidden);
+    plm_dtype t =
+        plm_recipe_weight(x->recipe, x->a, PLM_ROLE_EXPERT_UP, x->layer, s->width, s->hidden);
     return plm_emit_for_type(x, in, t);
 }
 

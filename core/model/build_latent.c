@@ -1,4 +1,5 @@
-/* build_latent.c - attention over latents: MLA, whole or absorbed, with or without an indexer (DSA), and
+/* build_latent.c - attention over latents: MLA, whole or absorbed, with or without an indexer
+*(DSA), and
 ** the compressed attention of DeepSeek-V4.
 **
 ** Tensor parallel: query heads are split; the latent, its cache and the indexer are copied on every
@@ -55,8 +56,8 @@ static plm_value_id index_keys(plm_builder *x, plm_value_id in, int64_t rotated)
 
 /* Positions that each token attends: queries from q_in (the query latent, or the layer's input), a
 ** weight a head, and the keys of this layer or, in kv, of the one whose cache it shares. */
-static plm_value_id choose_keys(plm_builder *x, plm_value_id in, plm_value_id q_in,
-                                int64_t q_width, plm_layer_kv *kv)
+static plm_value_id choose_keys(plm_builder *x, plm_value_id in, plm_value_id q_in, int64_t q_width,
+                                plm_layer_kv *kv)
 {
     const plm_layer *l = x->l;
     int64_t heads = l->index_heads, d = l->index_dim;
@@ -72,9 +73,9 @@ static plm_value_id choose_keys(plm_builder *x, plm_value_id in, plm_value_id q_
 /* ---- MLA ---- */
 
 typedef struct latent {
-    plm_value_id q_in;  /* what heads' queries are made of: the query latent, or the input */
+    plm_value_id q_in; /* what heads' queries are made of: the query latent, or the input */
     int64_t q_width;
-    plm_value_id kv;    /* [T, kv_lora + rope_dim] */
+    plm_value_id kv; /* [T, kv_lora + rope_dim] */
 } latent;
 
 /* Down projections of query and key/value, in one matrix where the engine stores them so. */
@@ -84,8 +85,8 @@ static latent down(plm_builder *x, plm_value_id in)
     int64_t h = x->a->hidden, width = (int64_t)l->kv_lora + l->rope_dim;
     latent z = {.q_in = in, .q_width = h};
     if (l->q_lora > 0 && x->b->fuse_qkv && l->bias_q == l->bias_k) {
-        plm_value_id y = plm_emit_linear(x, in, PLM_ROLE_Q_A, "attn_qkv_a", l->q_lora + width, h,
-                                         l->bias_q);
+        plm_value_id y =
+            plm_emit_linear(x, in, PLM_ROLE_Q_A, "attn_qkv_a", l->q_lora + width, h, l->bias_q);
         z.q_in = plm_emit_slice(x, y, 1, 0, l->q_lora);
         z.kv = plm_emit_slice(x, y, 1, l->q_lora, width);
     } else {
@@ -114,10 +115,10 @@ static plm_value_id expanded(plm_builder *x, const mla *m)
     const plm_layer *l = x->l;
     int64_t heads = m->heads, dk = l->nope + l->rope_dim, cp = x->b->par.cp;
     plm_layer_kv *kv = &x->kv[x->layer];
-    plm_value_id kn = plm_emit_linear(x, m->c, PLM_ROLE_K_B, "attn_k_b", heads * l->nope,
-                                      l->kv_lora, false);
-    plm_value_id v = plm_emit_linear(x, m->c, PLM_ROLE_V_B, "attn_v_b", heads * l->dv, l->kv_lora,
-                                     false);
+    plm_value_id kn =
+        plm_emit_linear(x, m->c, PLM_ROLE_K_B, "attn_k_b", heads * l->nope, l->kv_lora, false);
+    plm_value_id v =
+        plm_emit_linear(x, m->c, PLM_ROLE_V_B, "attn_v_b", heads * l->dv, l->kv_lora, false);
     plm_value_id k = plm_emit_concat(x, plm_emit_heads(x, kn, heads, l->nope),
                                      plm_emit_repeat(x, m->k_rope, 1, heads), 2);
     kv->k = plm_emit_cache(x, "cache_k", x->b->kv_k, cp, heads, dk);
@@ -143,8 +144,8 @@ static plm_value_id absorbed(plm_builder *x, const mla *m)
     const plm_layer *l = x->l;
     int64_t width = (int64_t)l->kv_lora + l->rope_dim;
     plm_layer_kv *kv = &x->kv[x->layer];
-    plm_value_id q = plm_emit_per_head(x, m->q_nope, PLM_ROLE_K_B, "attn_k_b", m->heads, l->kv_lora,
-                                       l->nope);
+    plm_value_id q =
+        plm_emit_per_head(x, m->q_nope, PLM_ROLE_K_B, "attn_k_b", m->heads, l->kv_lora, l->nope);
     plm_value_id k = plm_emit_concat(x, plm_emit_heads(x, m->c, 1, l->kv_lora), m->k_rope, 2);
     kv->k = plm_emit_cache(x, "cache_k", x->b->kv_k, x->b->par.cp, 1, width);
     plm_emit_write(x, k, &kv->k, PLM_NONE, NULL, 1);
@@ -179,12 +180,12 @@ plm_value_id plm_emit_latent(plm_builder *x, plm_value_id in)
     q = plm_emit_heads(x, q, heads, dk);
     mla m = {.heads = heads, .index = PLM_NONE};
     m.c = plm_emit_rms(x, plm_emit_slice(x, z.kv, 1, 0, l->kv_lora), "attn_kv_a_norm", l->kv_lora);
-    m.k_rope = plm_emit_heads(x, plm_emit_slice(x, z.kv, 1, l->kv_lora, l->rope_dim), 1,
-                              l->rope_dim);
+    m.k_rope =
+        plm_emit_heads(x, plm_emit_slice(x, z.kv, 1, l->kv_lora, l->rope_dim), 1, l->rope_dim);
     m.k_rope = plm_emit_rope(x, m.k_rope, &l->rope, l->rope_dim);
     m.q_nope = plm_emit_slice(x, q, 2, 0, l->nope);
-    m.q_rope = plm_emit_rope(x, plm_emit_slice(x, q, 2, l->nope, l->rope_dim), &l->rope,
-                             l->rope_dim);
+    m.q_rope =
+        plm_emit_rope(x, plm_emit_slice(x, q, 2, l->nope, l->rope_dim), &l->rope, l->rope_dim);
     if (l->index_top_k > 0)
         kv->index = m.index = choose_keys(x, in, z.q_in, z.q_width, kv);
     plm_value_id y = x->b->mla_expanded ? expanded(x, &m) : absorbed(x, &m);
@@ -227,8 +228,8 @@ static plm_layer_kv *source_entries(plm_builder *x, int32_t source)
         const plm_dim shape[2] = {x->t, plm_emit_const(x, from->index_top_k)};
         kv->keys = index_cache(x);
         snprintf(name, sizeof name, "blk.%d.index", source);
-        kv->index = plm_graph_value(x->g, PLM_VALUE_INPUT, PLM_ROLE_NONE, PLM_DT_I32, name, 2,
-                                    shape);
+        kv->index =
+            plm_graph_value(x->g, PLM_VALUE_INPUT, PLM_ROLE_NONE, PLM_DT_I32, name, 2, shape);
     }
     plm_emit_at(x, layer, own);
     return kv;
@@ -244,8 +245,8 @@ static const plm_layer_kv *entries(plm_builder *x, plm_value_id in, plm_value_id
     bool own = l->kv_shared_layer < 0;
     plm_layer_kv *kv = own ? &x->kv[x->layer] : source_entries(x, l->kv_shared_layer);
     if (own) {
-        plm_value_id k = plm_emit_linear(x, in, PLM_ROLE_KV_A, "attn_pool_kv", l->dk, x->a->hidden,
-                                         false);
+        plm_value_id k =
+            plm_emit_linear(x, in, PLM_ROLE_KV_A, "attn_pool_kv", l->dk, x->a->hidden, false);
         k = pool(x, in, k, PLM_ROLE_KV_A, "attn_pool_gate", "pool_tail", l->dk);
         k = plm_emit_rms(x, k, "attn_pool_norm", l->dk);
         k = plm_emit_rope(x, plm_emit_heads(x, k, 1, l->dk), &l->rope, l->rope.dims);
@@ -283,8 +284,10 @@ static plm_value_id attend_keys(plm_builder *x, plm_value_id q, plm_value_id k, 
     return plm_emit_attend(x, &a);
 }
 
-/* Attention over a window of plain tokens and over entries that stand for `ratio` tokens each, all of
-** them or those that the indexer chose. Engines run both in one softmax; here each has its node, and
+/* Attention over a window of plain tokens and over entries that stand for `ratio` tokens each, all
+*of
+** them or those that the indexer chose. Engines run both in one softmax; here each has its node,
+*and
 ** the sum stands for the joining, weighted by the denominators. */
 plm_value_id plm_emit_compressed(plm_builder *x, plm_value_id in)
 {
@@ -296,9 +299,9 @@ plm_value_id plm_emit_compressed(plm_builder *x, plm_value_id in)
         q_in = plm_emit_rms(x, q_in, "attn_q_a_norm", l->q_lora);
         q_width = l->q_lora;
     }
-    plm_value_id q = plm_emit_linear(x, q_in, l->q_lora > 0 ? PLM_ROLE_Q_B : PLM_ROLE_Q,
-                                     l->q_lora > 0 ? "attn_q_b" : "attn_q", heads * l->dk, q_width,
-                                     false);
+    plm_value_id q =
+        plm_emit_linear(x, q_in, l->q_lora > 0 ? PLM_ROLE_Q_B : PLM_ROLE_Q,
+                        l->q_lora > 0 ? "attn_q_b" : "attn_q", heads * l->dk, q_width, false);
     q = plm_emit_rope(x, plm_emit_heads(x, q, heads, l->dk), &l->rope, l->rope.dims);
     plm_value_id k = plm_emit_linear(x, in, PLM_ROLE_KV_A, "attn_kv", l->dk, h, false);
     k = plm_emit_rms(x, k, "attn_kv_norm", l->dk);

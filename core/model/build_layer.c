@@ -1,6 +1,7 @@
 /* build_layer.c - a layer: norms and residual stream around its two halves.
 **
-** The halves return this rank's part of a sum over the tensor-parallel group; it is summed here, once
+** The halves return this rank's part of a sum over the tensor-parallel group; it is summed here,
+*once
 ** for all that is added before the next norm.
 */
 #include "core/base/mem.h"
@@ -60,8 +61,10 @@ static plm_value_id feed_forward(plm_builder *x, plm_value_id in, plm_value_id n
 
 /* ---- hyper-connections ---- */
 
-/* DeepSeek-V4 carries `hyper` streams in place of one residual. Before each half a projection of all
-** streams gives the weights by which they are summed into its input, kept, and given its output. The
+/* DeepSeek-V4 carries `hyper` streams in place of one residual. Before each half a projection of
+*all
+** streams gives the weights by which they are summed into its input, kept, and given its output.
+*The
 ** graph keeps each stream by one weight, where the model mixes every stream into every other: the
 ** bytes, which are what it costs, are the same. */
 typedef struct streams {
@@ -141,7 +144,8 @@ plm_value_id plm_emit_gather_streams(plm_builder *x, plm_value_id in)
 
 /* ---- layers ---- */
 
-/* Attention and feed-forward of one input, through one norm or one each; one sum over tp for both. */
+/* Attention and feed-forward of one input, through one norm or one each; one sum over tp for both.
+ */
 static plm_value_id parallel_layer(plm_builder *x, plm_value_id in)
 {
     int64_t h = x->a->hidden;

@@ -1,5 +1,7 @@
-/* build_linear.c - the recurrent halves: gated delta rule (Qwen3-Next), Kimi delta attention, Mamba-2.
-** Tensor parallel splits their heads (and groups, copied where there are fewer than ranks); the output
+/* build_linear.c - the recurrent halves: gated delta rule (Qwen3-Next), Kimi delta attention,
+*Mamba-2.
+** Tensor parallel splits their heads (and groups, copied where there are fewer than ranks); the
+*output
 ** projection yields a rank's part of the sum. State is f32, [S, heads, dk, dv]; the tail of the
 ** convolution [S, channels, taps - 1] has the type of activations.
 */
@@ -40,7 +42,8 @@ static plm_value_id l2(plm_builder *x, plm_value_id in)
     return plm_node_end(x->g, PLM_DT_COUNT);
 }
 
-/* -exp(A_log) * softplus(a + dt_bias) of [T, n]: the log decay. ssm_a holds -exp(A_log), as GGUF files
+/* -exp(A_log) * softplus(a + dt_bias) of [T, n]: the log decay. ssm_a holds -exp(A_log), as GGUF
+*files
 ** do. */
 static plm_value_id log_decay(plm_builder *x, plm_value_id a, int64_t heads, int64_t n)
 {
@@ -63,8 +66,8 @@ static plm_value_id delta_rule(plm_builder *x, plm_value_id q, plm_value_id k, p
                                plm_value_id g, plm_value_id beta, int64_t v_heads)
 {
     const plm_layer *l = x->l;
-    plm_value_id state = plm_emit_state(x, "delta_state", PLM_DT_F32, v_heads, l->lin_dk,
-                                        l->lin_dv);
+    plm_value_id state =
+        plm_emit_state(x, "delta_state", PLM_DT_F32, v_heads, l->lin_dk, l->lin_dv);
     const plm_value_id in[] = {l2(x, q), l2(x, k), v, g, beta, state};
     plm_node_begin(x->g, PLM_OP_GATED_DELTA);
     for (size_t i = 0; i < sizeof in / sizeof *in; i++)
@@ -95,10 +98,10 @@ static plm_value_id gated_delta(plm_builder *x, plm_value_id in)
     int64_t tp = x->b->par.tp;
     int64_t hk = plm_ceil_div(l->lin_k_heads, tp), hv = plm_ceil_div(l->lin_v_heads, tp);
     int64_t kw = hk * l->lin_dk, vw = hv * l->lin_dv, conv = 2 * kw + vw;
-    plm_value_id y = plm_emit_linear(x, in, PLM_ROLE_SSM_IN, "ssm_in", conv + vw, x->a->hidden,
-                                     false);
-    plm_value_id ba = plm_emit_linear(x, in, PLM_ROLE_SSM_SMALL, "ssm_ba", 2 * hv, x->a->hidden,
-                                      false);
+    plm_value_id y =
+        plm_emit_linear(x, in, PLM_ROLE_SSM_IN, "ssm_in", conv + vw, x->a->hidden, false);
+    plm_value_id ba =
+        plm_emit_linear(x, in, PLM_ROLE_SSM_SMALL, "ssm_ba", 2 * hv, x->a->hidden, false);
     plm_value_id z = plm_emit_heads(x, plm_emit_slice(x, y, 1, conv, vw), hv, l->lin_dv);
     y = convolve(x, plm_emit_slice(x, y, 1, 0, conv), "ssm_conv", "conv_tail", conv, false);
     plm_value_id q = plm_emit_heads(x, plm_emit_slice(x, y, 1, 0, kw), hk, l->lin_dk);
@@ -134,9 +137,9 @@ static plm_value_id kimi_delta(plm_builder *x, plm_value_id in)
     plm_value_id beta = plm_emit_unary(
         x, plm_emit_linear(x, in, PLM_ROLE_SSM_SMALL, "ssm_beta", hv, h, false), PLM_FN_SIGMOID);
     plm_value_id g = log_decay(x, f, hv, hv * l->lin_dk);
-    plm_value_id y = delta_rule(x, plm_emit_heads(x, q, hk, l->lin_dk),
-                                plm_emit_heads(x, k, hk, l->lin_dk),
-                                plm_emit_heads(x, v, hv, l->lin_dv), g, beta, hv);
+    plm_value_id y =
+        delta_rule(x, plm_emit_heads(x, q, hk, l->lin_dk), plm_emit_heads(x, k, hk, l->lin_dk),
+                   plm_emit_heads(x, v, hv, l->lin_dv), g, beta, hv);
     return gated_out(x, y, plm_emit_heads(x, z, hv, l->lin_dv), PLM_FN_SIGMOID, hv, l->lin_dv);
 }
 

@@ -13,9 +13,9 @@
 
 /* What later layers may read of a layer; newest versions, PLM_NONE where there is none. */
 typedef struct plm_layer_kv {
-    plm_value_id k, v;   /* caches */
-    plm_value_id keys;   /* cache of the indexer */
-    plm_value_id index;  /* positions the indexer chose in this step */
+    plm_value_id k, v;  /* caches */
+    plm_value_id keys;  /* cache of the indexer */
+    plm_value_id index; /* positions the indexer chose in this step */
 } plm_layer_kv;
 
 /* An activation and its quantised form. */
@@ -31,11 +31,11 @@ typedef struct plm_builder {
     const plm_arch *a;
     const plm_build *b;
     const plm_recipe *recipe;
-    const plm_layer *l;         /* layer being emitted */
-    int32_t layer;              /* its index, -1 outside layers; MTP modules follow the layers */
-    plm_dim t, s, r, c;         /* T, S, R, C */
+    const plm_layer *l; /* layer being emitted */
+    int32_t layer;      /* its index, -1 outside layers; MTP modules follow the layers */
+    plm_dim t, s, r, c; /* T, S, R, C */
     plm_value_id ids, pos, rows, ones, factors; /* inputs, made when first asked for */
-    plm_value_id table;         /* embedding, PLM_NONE until this stage has it */
+    plm_value_id table;                         /* embedding, PLM_NONE until this stage has it */
     plm_value_id head, head_bias;
     plm_quantised quantised[4]; /* ring of the newest */
     uint32_t n_quantised;
@@ -49,7 +49,8 @@ typedef struct plm_builder {
 void plm_emit_at(plm_builder *x, int32_t index, const plm_layer *l);
 plm_dim plm_emit_const(plm_builder *x, int64_t n);
 
-/* Weight "blk.<layer>.<name>" (or "<name>" outside layers) of rank 1 .. 3; its type is the recipe's. */
+/* Weight "blk.<layer>.<name>" (or "<name>" outside layers) of rank 1 .. 3; its type is the
+ * recipe's. */
 plm_value_id plm_emit_vector(plm_builder *x, plm_role role, const char *name, int64_t n);
 plm_value_id plm_emit_matrix(plm_builder *x, plm_role role, const char *name, int64_t rows,
                              int64_t cols);
@@ -57,7 +58,8 @@ plm_value_id plm_emit_stack(plm_builder *x, plm_role role, const char *name, int
                             int64_t rows, int64_t cols);
 /* Bias of the matrix `name`: "<name>.bias". experts 0 = one row of n. */
 plm_value_id plm_emit_bias(plm_builder *x, const char *name, int64_t experts, int64_t n);
-/* State of a layer: cache[ceil(C / ratio), heads, d], or one of rank 3 or 4 a sequence, d3 0 = 3. */
+/* State of a layer: cache[ceil(C / ratio), heads, d], or one of rank 3 or 4 a sequence, d3 0 = 3.
+ */
 plm_value_id plm_emit_cache(plm_builder *x, const char *name, plm_dtype t, int64_t ratio,
                             int64_t heads, int64_t d);
 plm_value_id plm_emit_state(plm_builder *x, const char *name, plm_dtype t, int64_t d1, int64_t d2,
@@ -106,8 +108,8 @@ plm_value_id plm_emit_reduce(plm_builder *x, plm_value_id in);
 plm_value_id plm_emit_glu(plm_builder *x, plm_value_id gate, plm_value_id up);
 
 /* ---- the halves of a layer: [T, hidden] -> this rank's part of a sum over tp ---- */
-plm_value_id plm_emit_attention(plm_builder *x, plm_value_id in);  /* build_attn.c */
-plm_value_id plm_emit_latent(plm_builder *x, plm_value_id in);     /* build_latent.c */
+plm_value_id plm_emit_attention(plm_builder *x, plm_value_id in); /* build_attn.c */
+plm_value_id plm_emit_latent(plm_builder *x, plm_value_id in);    /* build_latent.c */
 plm_value_id plm_emit_compressed(plm_builder *x, plm_value_id in);
 plm_value_id plm_emit_recurrence(plm_builder *x, plm_value_id in); /* build_linear.c */
 plm_value_id plm_emit_dense(plm_builder *x, plm_value_id in);      /* build_ffn.c */

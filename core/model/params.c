@@ -1,4 +1,5 @@
-/* params.c - parameters and stored bytes, counted from the weights of a graph: the graph that is costed
+/* params.c - parameters and stored bytes, counted from the weights of a graph: the graph that is
+*costed
 ** and run is the one that is counted. */
 #include "core/base/mem.h"
 #include "core/model/build.h"
@@ -8,8 +9,10 @@ static plm_status elements(const plm_graph *g, const plm_value *v, int64_t *out,
     *out = 1;
     for (uint32_t d = 0; d < v->rank; d++)
         if (!plm_mul_i64(*out, plm_dim_value(&g->dims, v->dim[d]), out))
-            return plm_fail(err, PLM_E_INVALID, "weight, %s: more than 2^63 elements; check the "
-                            "model", v->name);
+            return plm_fail(err, PLM_E_INVALID,
+                            "weight, %s: more than 2^63 elements; check the "
+                            "model",
+                            v->name);
     return PLM_OK;
 }
 
@@ -49,7 +52,8 @@ static plm_status add_weight(const plm_arch *a, const plm_graph *g, const plm_va
     p->embed += v->role == PLM_ROLE_EMBED ? n : 0;
     p->head += v->role == PLM_ROLE_HEAD ? n : 0;
     if (!plm_add_i64(p->total, n, &p->total))
-        return plm_fail(err, PLM_E_INVALID, "model, %s: more than 2^63 parameters; check it", a->id);
+        return plm_fail(err, PLM_E_INVALID, "model, %s: more than 2^63 parameters; check it",
+                        a->id);
     p->active += active;
     return PLM_OK;
 }
@@ -67,8 +71,8 @@ plm_status plm_count_params(const plm_arch *a, plm_params *out, plm_error *err)
         if (is_parameter(&g.values[i]))
             PLM_GOTO(add_weight(a, &g, &g.values[i], &p, err));
     if (!plm_add_i64(p.total, a->params_extra, &p.total)) {
-        status = plm_fail(err, PLM_E_INVALID, "model, %s: more than 2^63 parameters; check it",
-                          a->id);
+        status =
+            plm_fail(err, PLM_E_INVALID, "model, %s: more than 2^63 parameters; check it", a->id);
         goto done;
     }
     p.active_no_embed = p.active - (a->tied_head ? 0 : p.embed);
@@ -89,7 +93,8 @@ plm_status plm_graph_weight_bytes(const plm_graph *g, int64_t *bytes, int64_t *e
             continue;
         PLM_TRY(plm_value_bytes(g, (plm_value_id)i, NULL, &n, err));
         if (!plm_add_i64(*bytes, n, bytes))
-            return plm_fail(err, PLM_E_INVALID, "weights, %s: more than 2^63 bytes; check the model",
+            return plm_fail(err, PLM_E_INVALID,
+                            "weights, %s: more than 2^63 bytes; check the model",
                             g->values[i].name);
         if (g->values[i].role == PLM_ROLE_EMBED)
             embed += n;
