@@ -24,6 +24,8 @@ typedef struct plm_machine {
     double inv_vector, inv_exp;         /* at the profile's eff */
     double inv_memory[PLM_CLASS_COUNT]; /* s a byte at the class's eff */
     double inv_skinny, inv_attn_decode, inv_moe_small;
+    double inv_row;                     /* s a byte of weights and row past the first */
+    double launch_s;                    /* a kernel, clocks included */
     double inv_tensor[PLM_CLASS_COUNT]; /* 1 / eff, as are the next two */
     double inv_weight[PLM_DT_COUNT], inv_math[PLM_DT_COUNT];
     double cache_bytes;                 /* last cache */

@@ -33,6 +33,9 @@ typedef struct plm_profile {
     double weight_eff[PLM_DT_COUNT];    /* factor on mem_eff for weights of that type, 0 = 1 */
     double weight_math[PLM_DT_COUNT];   /* factor on tensor_eff for weights of that type, 0 = 1 */
     double launch_s;                    /* each kernel left after fusion */
+    double kernel_s[PLM_CLASS_COUNT];   /* and by class: prologue, epilogue and tail of such a kernel */
+    double weight_s[PLM_DT_COUNT];      /* and of a product with weights of that type: rows quantised */
+    double launch_clk;                  /* and clocks of the device on top, 0 = none */
     double step_s;                      /* each step: host, sampling, graph launch */
     double seq_s;                       /* each sequence of a step */
     double layer_s;                     /* each layer (sync points) */
@@ -45,16 +48,25 @@ typedef struct plm_profile {
     int32_t tile_m, tile_n;             /* tile of the large-GEMM kernel; 0 = best of a list */
     double skinny_m;                    /* rows up to which a mat-vec kernel is used */
     double skinny_eff;                  /* its bandwidth share, 0 = mem_eff */
+    double weight_clk, row_clk;         /* clocks in which one SM takes a byte of weights in there, and
+                                           for each row past the first; 0 = none */
     double attn_decode_eff;             /* bandwidth share of decode attention, 0 = mem_eff */
+    double unfused_eff, unfused_tensor; /* without fused attention: the same, and the share of the
+                                           peak in longer segments; 0 = no change */
+    double power_flop_j;                /* int8 operations a joule up to which tensor units keep their
+                                           peak, 0 = always (cost.c) */
     double link_eff, link_latency_s;    /* 0 latency = the device's */
     double link_one_shot_bytes;         /* one-shot all-reduce up to this message */
     double moe_eff_small;               /* bandwidth share of grouped GEMM with few experts hit */
+    bool acc16;                         /* float16 products accumulate in float16 */
     bool int8_dot;                      /* quantised weights multiply int8 activations (mmq) */
     uint64_t fuse;                      /* patterns taken, plm_fusion_name order */
     bool absorb_mla;
     /* schedule */
     int64_t ubatch;                     /* prefill chunk (llama.cpp 512; vllm max_num_batched_tokens) */
     int64_t max_seqs;
+    int64_t pipeline;                   /* chunks of a prompt in flight over split layers; 0, 1 = one
+                                           after another */
     bool chunked_prefill, overlap_schedule;
     double ttft_host_s;                 /* client-side: tokenise, HTTP, first sample */
     double burst_share;                 /* closed loop: share of requests that arrive all together, in
@@ -70,6 +82,8 @@ typedef struct plm_profile {
     bool kv_head_copy;                  /* KV heads copied when tp exceeds them */
     int64_t vocab_pad;
     plm_dtype kv_default, act_default;
+    plm_dtype kv_narrow;                /* cache beside weights of 8-bit or narrower floats, kv_default
+                                           unless a record says */
     char quant_default[32];
     /* uncertainty: predicted * band[0] .. predicted * band[1] holds 90 % of measurements */
     double band[PLM_REGIME_COUNT][2];

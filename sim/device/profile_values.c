@@ -29,6 +29,9 @@ static const field fields[] = {
     {"weight_eff", TYPES, P(weight_eff), 0, 4},
     {"weight_math", TYPES, P(weight_math), 0, 8},
     {"launch_s", REAL, P(launch_s), 0, 1},
+    {"kernel_s", CLASSES, P(kernel_s), 0, 1},
+    {"weight_s", TYPES, P(weight_s), 0, 1},
+    {"launch_clk", REAL, P(launch_clk), 0, 1e9},
     {"step_s", REAL, P(step_s), 0, 10},
     {"seq_s", REAL, P(seq_s), 0, 1},
     {"layer_s", REAL, P(layer_s), 0, 1},
@@ -39,15 +42,22 @@ static const field fields[] = {
     {"tile_n", SIZE32, P(tile_n), 0, 65536},
     {"skinny_m", REAL, P(skinny_m), 0, 1e6},
     {"skinny_eff", REAL, P(skinny_eff), 0, 1},
+    {"weight_clk", REAL, P(weight_clk), 0, 1e6},
+    {"row_clk", REAL, P(row_clk), 0, 1e6},
+    {"unfused_eff", REAL, P(unfused_eff), 0, 1},
+    {"unfused_tensor", REAL, P(unfused_tensor), 0, 1},
+    {"power_flop_j", REAL, P(power_flop_j), 0, 1e16},
     {"attn_decode_eff", REAL, P(attn_decode_eff), 0, 1},
     {"link_eff", REAL, P(link_eff), 0.001, 1.5}, /* in-switch reduction exceeds the line rate */
     {"link_latency_s", REAL, P(link_latency_s), 0, 1},
     {"link_one_shot_bytes", REAL, P(link_one_shot_bytes), 0, 1e12},
     {"moe_eff_small", REAL, P(moe_eff_small), 0, 1},
+    {"acc16", TRUTH, P(acc16), 0, 0},
     {"int8_dot", TRUTH, P(int8_dot), 0, 0},
     {"fuse", FUSIONS, P(fuse), 0, 0},
     {"absorb_mla", TRUTH, P(absorb_mla), 0, 0},
     {"ubatch", SIZE64, P(ubatch), 1, 1e9},
+    {"pipeline", SIZE64, P(pipeline), 0, 1e6},
     {"max_seqs", SIZE64, P(max_seqs), 1, 1e9},
     {"chunked_prefill", TRUTH, P(chunked_prefill), 0, 0},
     {"overlap_schedule", TRUTH, P(overlap_schedule), 0, 0},
@@ -67,6 +77,7 @@ static const field fields[] = {
     {"kv_head_copy", TRUTH, P(kv_head_copy), 0, 0},
     {"vocab_pad", SIZE64, P(vocab_pad), 1, 65536},
     {"kv_default", STORE, P(kv_default), 0, 0},
+    {"kv_narrow", STORE, P(kv_narrow), 0, 0},
     {"act_default", STORE, P(act_default), 0, 0},
     {"quant_default", NAME, P(quant_default), 0, 0},
     {"band", BANDS, P(band), 0.01, 100},
@@ -298,4 +309,5 @@ void plm_profile_neutral(plm_profile *p)
     p->memory_fraction = 1;
     p->kv_block = p->kv_pad = p->vocab_pad = 1;
     p->kv_default = p->act_default = PLM_DT_F16;
+    p->kv_narrow = PLM_DT_COUNT;
 }
