@@ -77,7 +77,6 @@ static void add_row(plm_table *t, const plm_device *d, const plm_price *price)
 plm_status plm_cmd_devices(const plm_args *a, const plm_io *io, FILE *out, int *exit_status,
                            plm_error *err)
 {
-    (void)io;
     static const char *const headers[] = {
         "device",          "memory\n(GiB)",  "bandwidth\n(GB/s)", "fp16\n(TFLOP/s)",
         "bf16\n(TFLOP/s)", "fp8\n(TFLOP/s)", "int8\n(TOP/s)",     "link one way\n(GB/s)",
@@ -99,6 +98,12 @@ plm_status plm_cmd_devices(const plm_args *a, const plm_io *io, FILE *out, int *
         plm_price price = {0};
         PLM_GOTO(
             plm_device_load(c, one != NULL ? one : plm_catalog_at(c, "devices", i)->id, &d, err));
+        /* The built-in records are tested; a user's own is answered for, with a word of doubt. */
+        status = plm_device_check(&d, err);
+        if (status == PLM_E_NO_MEMORY)
+            goto done;
+        if (status != PLM_OK)
+            fprintf(io->err, "plimsoll: doubtful: %s\n", err->text);
         status = plm_price_find(c, d.id, NULL, &price, err);
         if (status == PLM_E_NOT_FOUND)
             price.usd_per_hour = 0; /* nobody rents it: null, not an error */

@@ -93,7 +93,7 @@ static void records(void **state)
     plm_catalog *c;
     assert_ok(plm_catalog_create(NULL, &c, &err), err);
     size_t n = plm_catalog_count(c, "models"), exact = 0;
-    assert_int_equal(n, 81);
+    assert_true(n >= 81);
     for (size_t i = 0; i < n; i++) {
         const plm_record *r = plm_catalog_at(c, "models", i);
         plm_arch a;

@@ -235,10 +235,42 @@ static unsigned distance(const char *a, const char *b)
     return row[m];
 }
 
+/* Whether id holds part, as plm_id_equal compares: "h100" is in "H100_SXM_80". */
+static bool holds(const char *id, const char *part)
+{
+    for (; *id != '\0'; id++) {
+        const char *a = id, *b = part;
+        while (*b != '\0') {
+            while (skipped(*a))
+                a++;
+            while (skipped(*b))
+                b++;
+            if (*b == '\0' || tolower((unsigned char)*a) != tolower((unsigned char)*b))
+                break;
+            a++;
+            b++;
+        }
+        if (*b == '\0')
+            return true;
+    }
+    return false;
+}
+
 const char *plm_catalog_nearest(const plm_catalog *c, const char *kind, const char *id)
 {
     const char *best = NULL;
-    unsigned least = (unsigned)strlen(id) / 3 + 2;
+    unsigned least = UINT_MAX;
+    for (size_t i = 0, n = plm_catalog_count(c, kind); strlen(id) >= 3 && i < n; i++) {
+        const plm_record *r = plm_catalog_at(c, kind, i);
+        unsigned d = holds(r->id, id) ? distance(id, r->id) : UINT_MAX;
+        if (d < least) {
+            least = d;
+            best = r->id;
+        }
+    }
+    if (best != NULL)
+        return best;
+    least = (unsigned)strlen(id) / 3 + 2;
     for (size_t i = 0, n = plm_catalog_count(c, kind); i < n; i++) {
         const plm_record *r = plm_catalog_at(c, kind, i);
         unsigned d = distance(id, r->id);

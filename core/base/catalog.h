@@ -32,8 +32,8 @@ const plm_record *plm_catalog_find(const plm_catalog *c, const char *kind, const
 /* Records of a kind in order of id; index 0 .. plm_catalog_count - 1. */
 size_t plm_catalog_count(const plm_catalog *c, const char *kind);
 const plm_record *plm_catalog_at(const plm_catalog *c, const char *kind, size_t index);
-/* The id of the kind nearest to a mistyped one (edit distance), for "did you mean"; NULL if none
-** is near. */
+/* The id of the kind nearest to a mistyped one, for "did you mean": of those that hold the text
+** ("h100"), else by edit distance; NULL if none is near. */
 const char *plm_catalog_nearest(const plm_catalog *c, const char *kind, const char *id);
 
 /* Equal without regard to case and the characters '-', '_', '.', ' '. */
