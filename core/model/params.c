@@ -70,11 +70,7 @@ plm_status plm_count_params(const plm_arch *a, plm_params *out, plm_error *err)
     for (size_t i = 0; i < g.n_values; i++)
         if (is_parameter(&g.values[i]))
             PLM_GOTO(add_weight(a, &g, &g.values[i], &p, err));
-    if (!plm_add_i64(p.total, a->params_extra, &p.total)) {
-        status =
-            plm_fail(err, PLM_E_INVALID, "model, %s: more than 2^63 parameters; check it", a->id);
-        goto done;
-    }
+    /* params_extra (engram tables) stay out, as the makers' own total leaves them out. */
     p.active_no_embed = p.active - (a->tied_head ? 0 : p.embed);
     *out = p;
 done:
