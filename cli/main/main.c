@@ -1,8 +1,18 @@
 /* main.c - the program: the command line on the process's own streams. */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+
+/* A stream that was closed before the start must not become a file that is opened later: its number
+** is taken by /dev/null, opened so that using the stream fails as it would have. */
+static void hold_streams(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) == -1)
+            (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
 
 int main(int argc, char **argv)
 {
