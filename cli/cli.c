@@ -19,13 +19,17 @@ static int report(const plm_io *io, plm_status status, const plm_error *err)
     return plm_status_exit(status);
 }
 
+static plm_status fail_output(plm_error *err)
+{
+    return plm_fail(err, PLM_E_IO, "cannot write, standard output: the device is full or the "
+                    "reader is gone; free space or check the pipe");
+}
+
 /* Writes what a command printed; 3 when the disk is full or the reader is gone. */
 static plm_status deliver(const plm_io *io, const char *text, size_t bytes, plm_error *err)
 {
-    if (fwrite(text, 1, bytes, io->out) != bytes || fflush(io->out) != 0)
-        return plm_fail(err, PLM_E_IO, "cannot write, standard output: the device is full or the "
-                        "reader is gone; free space or check the pipe");
-    return PLM_OK;
+    bool good = fwrite(text, 1, bytes, io->out) == bytes && fflush(io->out) == 0;
+    return good ? PLM_OK : fail_output(err);
 }
 
 /* Runs a command with its output held back until it has succeeded. --jobs writes through: a line an
@@ -49,58 +53,76 @@ static plm_status run_command(const plm_args *a, const plm_io *io, int *exit_sta
     return status;
 }
 
-/* The options that stand alone before any command; false when argv[1] is none of them. */
-static bool run_global(int argc, char **argv, const plm_io *io, int *exit_status)
+static plm_status unknown_command(const char *name, plm_error *err)
 {
-    plm_error err = {PLM_OK, ""};
-    *exit_status = 0;
-    if (argc < 2) {
-        plm_help_all(io->err);
-        *exit_status = 2;
-    } else if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-               strcmp(argv[1], "help") == 0) {
-        plm_command_id id = argc > 2 ? plm_command_find(argv[2]) : PLM_CMD_COUNT;
-        if (id != PLM_CMD_COUNT)
-            plm_help_command(id, io->out);
-        else
-            plm_help_all(io->out);
-    } else if (strcmp(argv[1], "--version") == 0) {
-        fprintf(io->out, "plimsoll " PLM_VERSION "\n");
-    } else if (strcmp(argv[1], "--man") == 0) {
-        plm_help_man(io->out);
-    } else if (strcmp(argv[1], "--completion") == 0) {
-        plm_status status = plm_help_completion(argc > 2 ? argv[2] : "", io->out, &err);
-        if (status != PLM_OK)
-            *exit_status = report(io, status, &err);
-    } else {
-        return false;
+    return plm_fail(err, PLM_E_INVALID, "unknown command, \"%.60s\": there is none of that name; see "
+                    "plimsoll --help", name);
+}
+
+static bool is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
+}
+
+/* Words that stand alone before any command: at most one more may follow them. */
+static plm_status run_global(int argc, char **argv, FILE *out, plm_error *err)
+{
+    const char *more = argc > 2 ? argv[2] : NULL;
+    plm_command_id id = more != NULL ? plm_command_find(more) : PLM_CMD_COUNT;
+    bool takes_one = is_help(argv[1]) || strcmp(argv[1], "--completion") == 0;
+    if (argc > (takes_one ? 3 : 2))
+        return plm_fail(err, PLM_E_INVALID, "unexpected argument, \"%.60s\": nothing follows %s; "
+                        "remove it", argv[takes_one ? 3 : 2], argv[1]);
+    if (is_help(argv[1]) && id != PLM_CMD_COUNT)
+        plm_help_command(id, out);
+    else if (is_help(argv[1]) && more != NULL)
+        return unknown_command(more, err);
+    else if (is_help(argv[1]))
+        plm_help_all(out);
+    else if (strcmp(argv[1], "--version") == 0)
+        fprintf(out, "plimsoll " PLM_VERSION "\n");
+    else if (strcmp(argv[1], "--man") == 0)
+        plm_help_man(out);
+    else
+        PLM_TRY(plm_help_completion(more != NULL ? more : "", out, err));
+    return fflush(out) == 0 && !ferror(out) ? PLM_OK : fail_output(err);
+}
+
+static bool is_global(const char *word)
+{
+    return is_help(word) || strcmp(word, "--version") == 0 || strcmp(word, "--man") == 0 ||
+           strcmp(word, "--completion") == 0;
+}
+
+static plm_status run(int argc, char **argv, const plm_io *io, int *exit_status, plm_error *err)
+{
+    plm_args a;
+    if (is_global(argv[1]))
+        return run_global(argc, argv, io->out, err);
+    memset(&a, 0, sizeof a);
+    a.command = plm_command_find(argv[1]);
+    if (a.command == PLM_CMD_COUNT)
+        return unknown_command(argv[1], err);
+    PLM_TRY(plm_args_parse(&a, argc - 2, argv + 2, err));
+    if (a.opt[PLM_OPT_HELP].set) {
+        plm_help_command(a.command, io->out);
+        return fflush(io->out) == 0 && !ferror(io->out) ? PLM_OK : fail_output(err);
     }
-    return true;
+    if (a.opt[PLM_OPT_JSON].set && a.opt[PLM_OPT_CSV].set)
+        return plm_fail(err, PLM_E_INVALID, "two formats, --json and --csv: one answer has one form; "
+                        "drop one");
+    return run_command(&a, io, exit_status, err);
 }
 
 int plm_cli_main(int argc, char **argv, const plm_io *io)
 {
-    plm_mem_init();
-    int exit_status;
-    if (run_global(argc, argv, io, &exit_status))
-        return exit_status;
+    int exit_status = 0;
     plm_error err = {PLM_OK, ""};
-    plm_args a;
-    memset(&a, 0, sizeof a);
-    a.command = plm_command_find(argv[1]);
-    if (a.command == PLM_CMD_COUNT)
-        return report(io, plm_fail(&err, PLM_E_INVALID,
-                                   "unknown command, \"%.60s\": there is none of that name; see "
-                                   "plimsoll --help", argv[1]), &err);
-    plm_status status = plm_args_parse(&a, argc - 2, argv + 2, &err);
-    if (status == PLM_OK && a.opt[PLM_OPT_HELP].set) {
-        plm_help_command(a.command, io->out);
-        return 0;
+    plm_mem_init();
+    if (argc < 2) {
+        plm_help_all(io->err);
+        return 2;
     }
-    if (status == PLM_OK && a.opt[PLM_OPT_JSON].set && a.opt[PLM_OPT_CSV].set)
-        status = plm_fail(&err, PLM_E_INVALID, "two formats, --json and --csv: one answer has one "
-                          "form; drop one");
-    if (status == PLM_OK)
-        status = run_command(&a, io, &exit_status, &err);
+    plm_status status = run(argc, argv, io, &exit_status, &err);
     return status == PLM_OK ? exit_status : report(io, status, &err);
 }

@@ -79,11 +79,10 @@ static plm_status fit_train(plm_session *s, const plm_args *a, const char *model
     int64_t rank = plm_args_count(a, PLM_OPT_LORA_RANK, 16);
     int64_t sequence = plm_args_count(a, PLM_OPT_CONTEXT, 512);
     int64_t batch = plm_args_count(a, PLM_OPT_BATCH, 1);
-    if (rank < 1 || rank > 65536 || sequence < 1 || sequence > 100000000 || batch < 1 ||
-        batch > 1000000)
+    if (sequence < 1 || sequence > 100000000 || batch < 1 || batch > 1000000)
         return plm_fail(err, PLM_E_INVALID,
-                        "out of range, --lora-rank, --context or --batch: give "
-                        "1 to 65536, 1 to 100M, 1 to 1M");
+                        "out of range, --context or --batch: %lld tokens of %lld sequences; give "
+                        "1 to 100M and 1 to 1M", (long long)sequence, (long long)batch);
     PLM_TRY(plm_train_memory(arch, k, (int32_t)rank, sequence, batch, &r->train, err));
     char id[64];
     int64_t count;

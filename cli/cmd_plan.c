@@ -20,7 +20,8 @@ static plm_status split(char *text, const char *what, const char **parts, size_t
         parts[(*n)++] = p;
     }
     if (*n == 0)
-        return plm_fail(err, PLM_E_INVALID, "empty list, %s: name at least one", what);
+        return plm_fail(err, PLM_E_INVALID, "empty list, %s: no name in it; name at least "
+                        "one", what);
     return PLM_OK;
 }
 
@@ -95,12 +96,9 @@ static plm_status query_from_args(const plm_args *a, const plm_io *io, plan_list
     q->price_usd = plm_args_real(a, PLM_OPT_PRICE, -1);
     q->utilisation = plm_args_real(a, PLM_OPT_UTILISATION, 0);
     int64_t threads = plm_args_count(a, PLM_OPT_THREADS, 0);
-    if (q->isl < 1 || q->isl > 100000000 || q->osl < 1 || q->osl > 100000000 ||
-        q->max_devices < 1 || q->max_devices > 4096 || threads > 256 ||
-        !(q->utilisation >= 0 && q->utilisation <= 1) || q->rate > 1e9)
-        return plm_fail(err, PLM_E_INVALID, "out of range, --isl, --osl (1 to 100M), --gpus (1 to "
-                        "4096), --threads (to 256), --rate (to 1e9) or --utilisation (to 1): "
-                        "correct it");
+    if (threads > 256)
+        return plm_fail(err, PLM_E_INVALID, "out of range, --threads: %lld is not within 0 (all "
+                        "cores) to 256; correct it", (long long)threads);
     q->threads = (int)threads;
     q->progress = io->progress ? show_progress : NULL;
     q->progress_ctx = (void *)(uintptr_t)io;

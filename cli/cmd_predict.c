@@ -72,11 +72,6 @@ plm_status plm_query_from_args(const plm_args *a, plm_query *q, plm_error *err)
     q->flash_attn = (int32_t)flash;
     q->memory_fraction = plm_args_real(a, PLM_OPT_MEMORY_FRACTION, 0);
     q->utilisation = plm_args_real(a, PLM_OPT_UTILISATION, 0);
-    if ((a->opt[PLM_OPT_MEMORY_FRACTION].set &&
-         !(q->memory_fraction > 0 && q->memory_fraction <= 1)) ||
-        (a->opt[PLM_OPT_UTILISATION].set && !(q->utilisation > 0 && q->utilisation <= 1)))
-        return plm_fail(err, PLM_E_INVALID, "out of range, --memory-fraction or --utilisation: a "
-                        "share is above 0 and at most 1; correct it");
     q->price_usd = plm_args_real(a, PLM_OPT_PRICE, -1);
     q->static_batch = a->opt[PLM_OPT_STATIC_BATCH].set;
     return take_disagg(a, q, err);

@@ -69,7 +69,11 @@ static plm_status answer_line(plm_session *s, const plm_args *base, const char *
     snprintf(where, sizeof where, "--jobs line %zu", number);
     json_t *job = NULL;
     *result = NULL;
-    plm_status status = plm_json_parse(line, n, where, &job, err);
+    plm_status status =
+        n <= LINE_MAX_BYTES
+            ? plm_json_parse(line, n, where, &job, err)
+            : plm_fail(err, PLM_E_LIMIT, "line too long, %s: more than 1 MiB; write one object a "
+                       "line", where);
     if (status == PLM_OK && !json_is_object(job))
         status = plm_fail(err, PLM_E_INVALID, "bad job, %s: not a JSON object; write one object a "
                           "line", where);
@@ -99,32 +103,42 @@ static plm_status answer_line(plm_session *s, const plm_args *base, const char *
     return status;
 }
 
-/* Next line of in, without its newline, in *line (grown as needed). false at the end. */
+/* Next line of in, without its newline, in *line (grown as needed); of a line past the limit only the
+** beginning, and *n is LINE_MAX_BYTES + 1. false at the end, and when memory or the file fails. */
 static bool read_line(FILE *in, char **line, size_t *room, size_t *n, plm_status *status,
                       plm_error *err)
 {
     *n = 0;
     for (int c = getc(in);; c = getc(in)) {
-        if (c == EOF || c == '\n') {
-            if (*line != NULL)
-                (*line)[*n] = '\0';
-            return c != EOF || *n > 0;
-        }
         if (*n + 2 > *room) {
             size_t want = *room ? *room * 2 : 4096;
-            char *bigger = *n >= LINE_MAX_BYTES ? NULL : plm_realloc(*line, want);
+            char *bigger = plm_realloc(*line, want);
             if (bigger == NULL) {
-                *status = *n >= LINE_MAX_BYTES
-                              ? plm_fail(err, PLM_E_LIMIT, "line too long, --jobs: more than 1 MiB; "
-                                         "write one object a line")
-                              : plm_fail_memory(err, "--jobs");
+                *status = plm_fail_memory(err, "--jobs");
                 return false;
             }
             *line = bigger;
             *room = want;
         }
-        (*line)[(*n)++] = (char)c;
+        if (c == EOF || c == '\n') {
+            (*line)[*n] = '\0';
+            break;
+        }
+        if (*n <= LINE_MAX_BYTES)
+            (*line)[(*n)++] = (char)c;
     }
+    if (ferror(in)) {
+        *status = plm_fail(err, PLM_E_IO, "cannot read, --jobs: %s; name a file of lines",
+                           strerror(errno));
+        return false;
+    }
+    return !feof(in) || *n > 0;
+}
+
+/* Bytes of a byte order mark, which some editors put before the first line. */
+static size_t mark_bytes(const char *line, size_t n)
+{
+    return n >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 }
 
 plm_status plm_jobs_run(const plm_args *a, const plm_io *io, plm_job_fn answer, FILE *out,
@@ -141,12 +155,12 @@ plm_status plm_jobs_run(const plm_args *a, const plm_io *io, plm_job_fn answer, 
     plm_status status =
         plm_session_create(plm_args_text(a, PLM_OPT_CATALOG, NULL), &s, err);
     while (status == PLM_OK && read_line(in, &line, &room, &n, &status, err)) {
-        number++;
-        if (n == 0 || strspn(line, " \t\r") >= n)
+        size_t skip = number++ == 0 ? mark_bytes(line, n) : 0;
+        if (strspn(line + skip, " \t\r") >= n - skip)
             continue;
         plm_error job_err = {PLM_OK, ""};
         json_t *result;
-        if (answer_line(s, a, line, n, number, answer, &result, &job_err) != PLM_OK)
+        if (answer_line(s, a, line + skip, n - skip, number, answer, &result, &job_err) != PLM_OK)
             *exit_status = 1;
         if (result == NULL) {
             *err = job_err;

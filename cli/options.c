@@ -150,6 +150,38 @@ plm_status plm_parse_real(const char *text, const char *what, double *out, plm_e
 
 /* ---- options ---- */
 
+/* Numbers that no question needs, by option; those that depend on the model, the device or the
+** command are judged there. A target of zero or a rate of zero would ask for nothing. */
+static const struct {
+    plm_option_id id;
+    double lo, hi;
+    const char *range;
+} limits[] = {
+    {PLM_OPT_TTFT, 1e-6, 1e6, "1us to 1000000s"},
+    {PLM_OPT_ITL, 1e-6, 1e6, "1us to 1000000s"},
+    {PLM_OPT_RATE, 1e-6, 1e9, "0.000001 to 1000000000 requests a second"},
+    {PLM_OPT_PRICE, 0, 1e6, "0 to 1000000 dollars an hour"},
+    {PLM_OPT_UTILISATION, 1e-3, 1, "0.001 to 1"},
+    {PLM_OPT_MEMORY_FRACTION, 1e-2, 1, "0.01 to 1"},
+    {PLM_OPT_ISL, 1, 1e8, "1 to 100M tokens"},
+    {PLM_OPT_OSL, 1, 1e8, "1 to 100M tokens"},
+    {PLM_OPT_GPUS, 1, 4096, "1 to 4096 devices"},
+    {PLM_OPT_TOP, 1, 1e6, "1 to 1M rows"},
+    {PLM_OPT_LORA_RANK, 1, 65536, "1 to 65536"},
+};
+
+static plm_status check_limits(plm_option_id id, const plm_option_value *v, const char *text,
+                               plm_error *err)
+{
+    plm_option_kind kind = options[id].kind;
+    double x = kind == PLM_KIND_REAL || kind == PLM_KIND_TIME ? v->real : (double)v->count;
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        if (limits[i].id == id && !(x >= limits[i].lo && x <= limits[i].hi))
+            return plm_fail(err, PLM_E_INVALID, "out of range, --%s: \"%.60s\" is not within %s; "
+                            "correct it", options[id].name, text, limits[i].range);
+    return PLM_OK;
+}
+
 plm_status plm_args_set(plm_args *a, plm_option_id id, const char *text, plm_error *err)
 {
     const plm_option *o = &options[id];
@@ -184,6 +216,7 @@ plm_status plm_args_set(plm_args *a, plm_option_id id, const char *text, plm_err
         PLM_TRY(plm_parse_real(text, what, &v->real, err));
         break;
     }
+    PLM_TRY(check_limits(id, v, text, err));
     v->set = true;
     v->text = text;
     return PLM_OK;

@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "core/base/mem.h"
+#include "core/base/utf8.h"
 #include "core/base/vec.h"
 
 #define CELLS_MAX 4000000u
@@ -46,9 +47,30 @@ void plm_out_real(plm_json_out *o, json_t *obj, const char *key, double v)
     plm_out_child(o, obj, key, isfinite(v) ? json_real(v) : json_null());
 }
 
+/* Names of files may hold bytes that are no UTF-8, which JSON cannot: each becomes '?'. */
+static json_t *text_json(plm_json_out *o, const char *v)
+{
+    size_t n = strlen(v);
+    if (plm_is_utf8(v, n))
+        return json_string(v);
+    char *copy = plm_strdup(v);
+    if (copy == NULL) {
+        o->oom = true;
+        return NULL;
+    }
+    for (size_t i = 0, k; i < n; i += k > 0 ? k : 1) {
+        k = plm_utf8_char(copy + i, n - i);
+        if (k == 0)
+            copy[i] = '?';
+    }
+    json_t *j = json_string(copy);
+    plm_free(copy);
+    return j;
+}
+
 void plm_out_text(plm_json_out *o, json_t *obj, const char *key, const char *v)
 {
-    plm_out_child(o, obj, key, v != NULL ? json_string(v) : json_null());
+    plm_out_child(o, obj, key, v != NULL ? text_json(o, v) : json_null());
 }
 
 void plm_out_bool(plm_json_out *o, json_t *obj, const char *key, bool v)

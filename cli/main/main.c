@@ -16,6 +16,7 @@ static void hold_streams(void)
 
 int main(int argc, char **argv)
 {
+    hold_streams();
     bool terminal = isatty(STDERR_FILENO) != 0;
     const char *no_color = getenv("NO_COLOR");
     plm_io io = {stdout, stderr, terminal && (no_color == NULL || *no_color == '\0'), terminal};

@@ -12,30 +12,47 @@
 
 static plm_status fail_errno(plm_error *err, const char *path, int number)
 {
-    return plm_fail(err, PLM_E_IO, "cannot read, %s: %s; check the path and its permissions", path,
+    return plm_fail(err, PLM_E_IO, "cannot read, %.200s: %s; check the path and its permissions", path,
                     strerror(number));
+}
+
+/* Opens a regular file; *bytes is its size. Anything else is refused: a pipe or a terminal could be
+** waited for without end, a device read without end. */
+static plm_status open_file(const char *path, int *out, off_t *bytes, plm_error *err)
+{
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0 || fstat(fd, &st) != 0) {
+        int number = errno;
+        if (fd >= 0)
+            close(fd);
+        return fail_errno(err, path, number);
+    }
+    if (!S_ISREG(st.st_mode)) {
+        close(fd);
+        return plm_fail(err, PLM_E_IO, "cannot read, %.200s: %s; name a file", path,
+                        S_ISDIR(st.st_mode) ? "it is a folder" : "not a regular file");
+    }
+    *out = fd;
+    *bytes = st.st_size;
+    return PLM_OK;
 }
 
 plm_status plm_file_map(const char *path, plm_file *out, plm_error *err)
 {
     out->data = NULL;
     out->bytes = 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return fail_errno(err, path, errno);
-    struct stat st;
+    int fd;
+    off_t size;
     plm_status status = PLM_OK;
-    if (fstat(fd, &st) != 0) {
-        status = fail_errno(err, path, errno);
-    } else if (!S_ISREG(st.st_mode)) {
-        status = plm_fail(err, PLM_E_IO, "cannot read, %s: not a regular file; name a file", path);
-    } else if (st.st_size > 0) {
-        void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    PLM_TRY(open_file(path, &fd, &size, err));
+    if (size > 0) {
+        void *p = mmap(NULL, (size_t)size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (p == MAP_FAILED) {
             status = fail_errno(err, path, errno);
         } else {
             out->data = p;
-            out->bytes = (size_t)st.st_size;
+            out->bytes = (size_t)size;
         }
     }
     close(fd);
@@ -50,14 +67,26 @@ void plm_file_unmap(plm_file *f)
     f->bytes = 0;
 }
 
+static plm_status open_regular(const char *path, FILE **out, plm_error *err)
+{
+    int fd;
+    off_t size;
+    PLM_TRY(open_file(path, &fd, &size, err));
+    *out = fdopen(fd, "rb");
+    if (*out != NULL)
+        return PLM_OK;
+    close(fd);
+    return plm_fail_memory(err, path);
+}
+
 plm_status plm_file_read(const char *path, size_t max_bytes, char **text, size_t *bytes,
                          plm_error *err)
 {
     *text = NULL;
     *bytes = 0;
-    FILE *in = strcmp(path, "-") == 0 ? stdin : fopen(path, "rbe");
-    if (in == NULL)
-        return fail_errno(err, path, errno);
+    FILE *in = stdin;
+    if (strcmp(path, "-") != 0)
+        PLM_TRY(open_regular(path, &in, err));
     size_t room = 0, n = 0;
     char *buf = NULL;
     plm_status status = PLM_OK;

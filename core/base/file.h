@@ -14,7 +14,7 @@ typedef struct plm_file {
 ** read. The file must not shrink while mapped. */
 plm_status plm_file_map(const char *path, plm_file *out, plm_error *err) PLM_MUST_USE;
 void plm_file_unmap(plm_file *f);
-/* Reads a whole file (or "-", standard input) of at most max_bytes into a NUL-terminated heap
+/* Reads a whole regular file (or "-", standard input) of at most max_bytes into a NUL-terminated heap
 ** block that the caller frees with plm_free. */
 plm_status plm_file_read(const char *path, size_t max_bytes, char **text, size_t *bytes,
                          plm_error *err) PLM_MUST_USE;

@@ -1,26 +1,33 @@
 #include "core/base/status.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-/* Keeps the text one printable line: control characters become '?', a UTF-8 sequence cut at the
-** end of the buffer is dropped. Bytes >= 0x80 pass: names in files are UTF-8. */
-static void clean_line(char *text)
+#include "core/base/utf8.h"
+
+/* Keeps the text one line of UTF-8 that a terminal and a JSON string can take: control characters
+** (C0, DEL, C1) and bytes of no character become '?', a character cut at the end of the buffer is
+** dropped. */
+static void clean_line(char *text, size_t room)
 {
-    size_t n = strlen(text);
-    for (size_t i = 0; i < n; i++)
-        if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
-            text[i] = '?';
-    size_t tail = 0;
-    while (tail < n && tail < 3 && ((unsigned char)text[n - 1 - tail] & 0xc0) == 0x80)
-        tail++;
-    if (n > tail && (unsigned char)text[n - 1 - tail] >= 0xc0) {
-        unsigned char lead = (unsigned char)text[n - 1 - tail];
-        size_t need = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : 1;
-        if (tail < need)
-            text[n - 1 - tail] = '\0';
+    size_t n = strlen(text), out = 0;
+    for (size_t i = 0, k; i < n; i += k) {
+        const unsigned char *c = (const unsigned char *)text + i;
+        k = plm_utf8_char(text + i, n - i);
+        if (k == 0 && n + 1 == room && n - i < 4 && *c >= 0xc0)
+            break;
+        bool control = c[0] < 0x20 || c[0] == 0x7f || (k == 2 && c[0] == 0xc2 && c[1] < 0xa0);
+        if (k == 0 || control) {
+            k = k == 0 ? 1 : k;
+            text[out++] = '?';
+        } else {
+            memmove(text + out, c, k);
+            out += k;
+        }
     }
+    text[out] = '\0';
 }
 
 plm_status plm_fail_text(plm_error *err, plm_status code, const char *fmt, ...)
@@ -31,7 +38,7 @@ plm_status plm_fail_text(plm_error *err, plm_status code, const char *fmt, ...)
     va_start(args, fmt);
     (void)vsnprintf(err->text, sizeof err->text, fmt, args);
     va_end(args);
-    clean_line(err->text);
+    clean_line(err->text, sizeof err->text);
     err->code = code;
     return code;
 }
@@ -49,7 +56,7 @@ plm_status plm_fail_in(plm_error *err, plm_status code, const char *prefix)
         memcpy(err->text + head, old, n);
         err->text[(size_t)head + n] = '\0';
     }
-    clean_line(err->text);
+    clean_line(err->text, sizeof err->text);
     return err->code;
 }
 

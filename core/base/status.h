@@ -5,7 +5,8 @@
 
 /* Writes code and text to err (NULL allowed) and returns code, so a caller can
 ** `return plm_fail(err, PLM_E_INVALID, "--tp, 3: ...")`. Too long a text is cut at a character.
-** Control characters in the text are replaced by '?', so that an error stays one line. */
+** Control characters and bytes that are no UTF-8 become '?', so that an error stays one line that
+** JSON can hold. */
 #define plm_fail(err, code, ...)                                                                   \
     plm_fail_code(plm_fail_text((err), (code), __VA_ARGS__), (code))
 plm_status plm_fail_text(plm_error *err, plm_status code, const char *fmt, ...) PLM_PRINTF(3, 4);

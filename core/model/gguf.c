@@ -10,7 +10,7 @@
 
 #include "core/base/mem.h"
 #include "core/model/gguf_dir.h"
-#include "core/model/utf8.h"
+#include "core/base/utf8.h"
 
 #define HEADER_BYTES 24
 #define PAIR_MIN_BYTES 13   /* length, empty key, type, one byte */

@@ -15,7 +15,7 @@
 #include "core/base/json_alloc.h"
 #include "core/base/mem.h"
 #include "core/model/load.h"
-#include "core/model/utf8.h"
+#include "core/base/utf8.h"
 
 #define HEADER_MAX_BYTES 100000000u /* the reference reader's limit */
 #define MEMBER_MAX_BYTES 4096u      /* text of one tensor's object */
