@@ -79,6 +79,7 @@ typedef struct plm_profile {
     int64_t kv_pad;                     /* cells of a slot rounded up to (llama.cpp 256) */
     int64_t window_slack;               /* -1 = ubatch */
     bool windows_full, all_logits, embed_on_host;
+    bool ubatch_logits;                 /* room for logits of a whole chunk is reserved */
     bool kv_head_copy;                  /* KV heads copied when tp exceeds them */
     int64_t vocab_pad;
     plm_dtype kv_default, act_default;

@@ -73,6 +73,7 @@ static const field fields[] = {
     {"window_slack", SIZE64, P(window_slack), -1, 1e9},
     {"windows_full", TRUTH, P(windows_full), 0, 0},
     {"all_logits", TRUTH, P(all_logits), 0, 0},
+    {"ubatch_logits", TRUTH, P(ubatch_logits), 0, 0},
     {"embed_on_host", TRUTH, P(embed_on_host), 0, 0},
     {"kv_head_copy", TRUTH, P(kv_head_copy), 0, 0},
     {"vocab_pad", SIZE64, P(vocab_pad), 1, 65536},

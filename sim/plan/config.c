@@ -114,6 +114,19 @@ static int64_t sequences_planned(const plm_query *q, const plm_profile *p)
     return n;
 }
 
+/* Checkpoints whose attention is stored in narrow floats come with scales for a narrow cache, which
+** some engines then use unasked. */
+static void choose_narrow_cache(plm_config *c)
+{
+    plm_profile *p = &c->machine.prof;
+    if (p->kv_narrow == PLM_DT_COUNT)
+        return;
+    plm_dtype o = plm_recipe_weight(c->recipe, c->arch, PLM_ROLE_O, 0, 1024, 1024);
+    plm_math m = plm_dtype_get(o)->math;
+    if (m == PLM_MATH_F8 || m == PLM_MATH_F6 || m == PLM_MATH_F4)
+        p->kv_default = p->kv_narrow;
+}
+
 plm_status plm_config_init(plm_session *s, const plm_query *q, plm_config *c, plm_error *err)
 {
     memset(c, 0, sizeof *c);
@@ -145,6 +158,7 @@ plm_status plm_config_init(plm_session *s, const plm_query *q, plm_config *c, pl
         }
     }
     PLM_TRY(choose_recipe(q->quant, c, err));
+    choose_narrow_cache(c);
     return plm_kv_types(q->kv_type, &c->machine.prof, &c->kv_k, &c->kv_v, c->kv_name,
                         sizeof c->kv_name, err);
 }
@@ -270,13 +284,40 @@ plm_status plm_config_build(plm_session *s, plm_config *c, bool whole_model, plm
 
 /* ---- memory ---- */
 
+/* Elements a token of the gate of the widest dense feed-forward, which ggml overwrites with the
+** product: 0 if a layer of another kind may set the peak. */
+static double gate_width(const plm_config *c)
+{
+    double width = 0;
+    for (int32_t i = 0; i < c->arch->n_kinds; i++) {
+        const plm_layer *l = &c->arch->kind[i];
+        if (l->experts > 0 || !l->glu || l->lin_v_heads > 0)
+            return 0;
+        width = fmax(width, (double)l->ffn / c->par.tp);
+    }
+    return width;
+}
+
+/* Largest set of activations alive at once: the plan of the graph; or, unfused, the scores of a layer
+** beside four rows of the hidden size; or logits of every row of a chunk, where the engine reserves
+** them (llama.cpp: 258.5 MiB for Llama 3 8B and 512 tokens; 97 MiB for LLaMA 30B are twice its
+** feed-forward and twice its hidden size). */
+static double activation_peak(const plm_config *c, int64_t context)
+{
+    double rows = (double)plm_min_i64(c->machine.prof.ubatch, context);
+    double most = (double)c->activation_bytes, hidden = (double)c->arch->hidden;
+    if (c->machine.prof.ubatch_logits)
+        most = fmax(most / 2, most - rows * gate_width(c) * 4);
+    if (c->unfused)
+        most = fmax(most, score_bytes(c, rows, (double)context) + 4 * rows * hidden * 4);
+    if (c->machine.prof.ubatch_logits)
+        most = fmax(most, rows * ((double)c->arch->vocab / c->par.tp + hidden) * 4);
+    return fmin(most, 1e18);
+}
+
 plm_status plm_config_ledger(const plm_config *c, int64_t context, int64_t batch, plm_ledger *out,
                              plm_error *err)
 {
-    double scores = 0;
-    if (c->unfused)
-        scores =
-            score_bytes(c, (double)plm_min_i64(c->machine.prof.ubatch, context), (double)context);
     plm_ledger_query q = {.arch = c->arch,
                           .dev = &c->machine.dev,
                           .prof = &c->machine.prof,
@@ -285,7 +326,7 @@ plm_status plm_config_ledger(const plm_config *c, int64_t context, int64_t batch
                           .kv_v = c->kv_v,
                           .weights_bytes = c->weights_bytes,
                           .embed_bytes = c->embed_bytes,
-                          .activation_bytes = c->activation_bytes + (int64_t)fmin(scores, 1e18),
+                          .activation_bytes = (int64_t)activation_peak(c, context),
                           .context_tokens = context,
                           .batch = batch};
     PLM_TRY(plm_ledger_make(&q, out, err));
