@@ -124,10 +124,12 @@ static void print_memory(const plm_query *q, const plm_answer *r, FILE *out)
     fprintf(out, "  KV %s a token", plm_text_bytes((double)m->kv_bytes_per_token, buf, sizeof buf));
     if (m->kv_pool_bytes > m->kv_bytes)
         fprintf(out, ", pool of %s", plm_text_bytes((double)m->kv_pool_bytes, buf, sizeof buf));
+    int64_t asked = q->context > 0 ? q->context : q->depth + q->prompt + q->gen;
     if (m->fits)
         fprintf(out, "; longest context %lld tokens; room for %lld sequences of %lld",
-                (long long)m->max_context_tokens, (long long)m->max_batch,
-                (long long)(q->context > 0 ? q->context : q->depth + q->prompt + q->gen));
+                (long long)m->max_context_tokens, (long long)m->max_batch, (long long)asked);
+    if (m->fits && asked > m->max_context_tokens)
+        fprintf(out, "\n  %lld tokens are more than the model is made for", (long long)asked);
     fputc('\n', out);
 }
 

@@ -160,10 +160,11 @@ plm_status plm_plan_print(const plm_plan_query *q, const plm_plan *p, size_t top
         PLM_TRY(print_rows(p, top, out, err));
         bool priced = p->rows[0].usd_per_hour > 0;
         bool blind = !priced && strcmp(q->objective, "cost") == 0;
-        fprintf(out, "\nranked by %s; * Pareto front of speed per user and %s%s\n",
+        fprintf(out, "\nranked by %s; * Pareto front of speed per user and %s%s%s\n",
                 blind ? "tok/s per GPU (no price)" : q->objective,
                 priced ? "cost per request" : "tok/s per GPU",
-                priced ? "; input and output pay for the time they take" : "");
+                priced ? "; input and output pay for the time they take" : "",
+                priced && q->rate > 0 ? ",\nall of it at the asked rate" : "");
     } else {
         fprintf(out, "no plan of %s fits within %lld devices a replica; --gpus N allows more\n\n",
                 q->model, (long long)q->max_devices);
