@@ -128,8 +128,6 @@ static void print_memory(const plm_query *q, const plm_answer *r, FILE *out)
     if (m->fits)
         fprintf(out, "; longest context %lld tokens; room for %lld sequences of %lld",
                 (long long)m->max_context_tokens, (long long)m->max_batch, (long long)asked);
-    if (m->fits && asked > m->max_context_tokens)
-        fprintf(out, "\n  %lld tokens are more than the model is made for", (long long)asked);
     fputc('\n', out);
 }
 
