@@ -283,11 +283,12 @@ static plm_status check_unique_names(plm_gguf *g, const cursor *c)
     return PLM_OK;
 }
 
-static plm_status check_ranges(const plm_gguf *g, const cursor *c, uint64_t file_bytes)
+static plm_status check_ranges(plm_gguf *g, const cursor *c, uint64_t file_bytes)
 {
     uint32_t alignment;
     PLM_TRY(read_alignment(g, c, &alignment));
     uint64_t start = (c->at + (uint64_t)alignment - 1) / alignment * alignment;
+    g->start = start;
     for (uint64_t i = 0; i < g->n_tensors; i++) {
         const plm_tensor *t = &g->tensor[i];
         uint64_t end;
@@ -402,4 +403,9 @@ const plm_tensor *plm_gguf_find(const plm_gguf *g, const char *name)
             lo = mid + 1;
     }
     return NULL;
+}
+
+uint64_t plm_gguf_data_start(const plm_gguf *g)
+{
+    return g->start;
 }

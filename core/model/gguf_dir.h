@@ -26,6 +26,7 @@ extern const unsigned char plm_gguf_value_bytes[VALUE_COUNT];
 struct plm_gguf {
     const unsigned char *data;
     size_t bytes;
+    uint64_t start; /* of the tensors' data, from the first byte of the file */
     uint64_t n_pairs, n_tensors;
     uint64_t *pair; /* offset of each pair's record, in order of key */
     plm_tensor *tensor;

@@ -83,14 +83,10 @@ bool plm_gguf_int(const plm_gguf *g, const char *key, int64_t *out)
     return type != VALUE_BOOL && whole_value(type, g->data + at + 4, out);
 }
 
-bool plm_gguf_real(const plm_gguf *g, const char *key, double *out)
+/* The number of a value of one of the types of numbers. */
+static bool real_value(uint64_t type, const unsigned char *p, double *out)
 {
-    size_t at = plm_gguf_value(g, key);
-    if (at == 0)
-        return false;
-    uint64_t type = plm_gguf_le(g->data + at, 4);
-    uint64_t bits =
-        type < VALUE_COUNT ? plm_gguf_le(g->data + at + 4, plm_gguf_value_bytes[type]) : 0;
+    uint64_t bits = type < VALUE_COUNT ? plm_gguf_le(p, plm_gguf_value_bytes[type]) : 0;
     uint32_t low = (uint32_t)bits;
     float single;
     int64_t whole;
@@ -103,11 +99,17 @@ bool plm_gguf_real(const plm_gguf *g, const char *key, double *out)
         memcpy(out, &bits, sizeof *out);
         return true;
     default:
-        if (type == VALUE_BOOL || !whole_value(type, g->data + at + 4, &whole))
+        if (type == VALUE_BOOL || !whole_value(type, p, &whole))
             return false;
         *out = (double)whole;
         return true;
     }
+}
+
+bool plm_gguf_real(const plm_gguf *g, const char *key, double *out)
+{
+    size_t at = plm_gguf_value(g, key);
+    return at != 0 && real_value(plm_gguf_le(g->data + at, 4), g->data + at + 4, out);
 }
 
 bool plm_gguf_bool(const plm_gguf *g, const char *key, bool *out)
@@ -148,4 +150,49 @@ size_t plm_gguf_array_len(const plm_gguf *g, const char *key)
     if (at == 0 || plm_gguf_le(g->data + at, 4) != VALUE_ARRAY)
         return 0;
     return (size_t)plm_gguf_le(g->data + at + 8, 8);
+}
+
+/* Type of the elements, their number and the first of them, of the list of a key. */
+static bool find_list(const plm_gguf *g, const char *key, uint64_t *type, size_t *count,
+                      const unsigned char **first)
+{
+    size_t at = plm_gguf_value(g, key);
+    if (at == 0 || plm_gguf_le(g->data + at, 4) != VALUE_ARRAY)
+        return false;
+    *type = plm_gguf_le(g->data + at + 4, 4);
+    *count = (size_t)plm_gguf_le(g->data + at + 8, 8);
+    *first = g->data + at + 16;
+    return true;
+}
+
+bool plm_gguf_real_at(const plm_gguf *g, const char *key, size_t i, double *out)
+{
+    uint64_t type;
+    size_t count;
+    const unsigned char *p;
+    return find_list(g, key, &type, &count, &p) && i < count && type != VALUE_STRING &&
+           real_value(type, p + i * plm_gguf_value_bytes[type], out);
+}
+
+bool plm_gguf_bytes(const plm_gguf *g, const char *key, const unsigned char **data, size_t *n)
+{
+    uint64_t type;
+    return find_list(g, key, &type, n, data) && (type == VALUE_U8 || type == VALUE_I8);
+}
+
+bool plm_gguf_texts(const plm_gguf *g, const char *key, plm_gguf_list *out)
+{
+    uint64_t type;
+    return find_list(g, key, &type, &out->left, &out->at) && type == VALUE_STRING;
+}
+
+bool plm_gguf_text_next(plm_gguf_list *list, const char **text, size_t *bytes)
+{
+    if (list->left == 0)
+        return false;
+    *bytes = (size_t)plm_gguf_le(list->at, 8);
+    *text = (const char *)list->at + 8;
+    list->at += 8 + *bytes;
+    list->left--;
+    return true;
 }

@@ -39,6 +39,8 @@ size_t plm_gguf_tensor_count(const plm_gguf *g);
 const plm_tensor *plm_gguf_tensor(const plm_gguf *g, size_t i);
 /* The tensor of a name, NULL if there is none. */
 const plm_tensor *plm_gguf_find(const plm_gguf *g, const char *name);
+/* Offset of the tensors' data from the first byte of the file; plm_tensor.offset counts from there. */
+uint64_t plm_gguf_data_start(const plm_gguf *g);
 /* Metadata by key. false: absent or of another type. Text is borrowed and not NUL-terminated. */
 bool plm_gguf_int(const plm_gguf *g, const char *key, int64_t *out);
 bool plm_gguf_real(const plm_gguf *g, const char *key, double *out);
@@ -47,6 +49,18 @@ bool plm_gguf_text(const plm_gguf *g, const char *key, const char **text, size_t
 /* Element i of an integer/bool array (or the scalar itself for any i); false past the end. */
 bool plm_gguf_int_at(const plm_gguf *g, const char *key, size_t i, int64_t *out);
 size_t plm_gguf_array_len(const plm_gguf *g, const char *key);
+/* Element i of a list of numbers of either kind, as a double; false past the end. */
+bool plm_gguf_real_at(const plm_gguf *g, const char *key, size_t i, double *out);
+/* A list of bytes (u8 or i8) as it lies in the file; false if the key is absent or no such list. */
+bool plm_gguf_bytes(const plm_gguf *g, const char *key, const unsigned char **data, size_t *n);
+/* A list of texts, in order: plm_gguf_texts finds it (false: absent or of another type), and each
+** plm_gguf_text_next yields one, until false. Texts are borrowed and not NUL-terminated. */
+typedef struct plm_gguf_list {
+    const unsigned char *at;
+    size_t left; /* texts still to come */
+} plm_gguf_list;
+bool plm_gguf_texts(const plm_gguf *g, const char *key, plm_gguf_list *out);
+bool plm_gguf_text_next(plm_gguf_list *list, const char **text, size_t *bytes);
 /* Arch record of the file; head_count 0 and the like are "zero_divisor" rejects. */
 plm_status plm_model_from_gguf(const plm_gguf *g, const char *where, plm_arch *out, plm_error *err)
     PLM_MUST_USE;
@@ -63,6 +77,8 @@ plm_status plm_safetensors_open(const unsigned char *data, size_t bytes, uint64_
 void plm_safetensors_close(plm_safetensors *s);
 size_t plm_safetensors_count(const plm_safetensors *s);
 const plm_tensor *plm_safetensors_tensor(const plm_safetensors *s, size_t i);
+/* Offset of the tensors' data from the first byte of a file that plm_safetensors_open has taken. */
+uint64_t plm_safetensors_data_start(const unsigned char *data);
 
 /* Split files: given each part's split.no (zero based), split.count, split.tensors.count and tensor
 ** count, are they one whole set? Error names the missing or foreign part. */

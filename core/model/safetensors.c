@@ -422,3 +422,11 @@ const plm_tensor *plm_safetensors_tensor(const plm_safetensors *s, size_t i)
 {
     return i < s->count ? &s->tensor[i] : NULL;
 }
+
+uint64_t plm_safetensors_data_start(const unsigned char *data)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < 8; i++)
+        n |= (uint64_t)data[i] << (8 * i);
+    return n + 8; /* n was checked to lie in the file */
+}
