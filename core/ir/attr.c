@@ -96,12 +96,17 @@ char plm_attr_type(plm_attr_key key)
 /* Whether the word stands in a list of words apart by spaces. */
 static bool has_word(const char *list, const char *word)
 {
-    size_t n = strlen(word);
     for (const char *p = list; *p != '\0';) {
-        size_t len = strcspn(p, " ");
-        if (len == n && memcmp(p, word, n) == 0)
+        const char *w = word;
+        while (*w != '\0' && *p == *w) {
+            p++;
+            w++;
+        }
+        if (*w == '\0' && (*p == ' ' || *p == '\0'))
             return true;
-        p += len + (p[len] == ' ');
+        while (*p != '\0' && *p != ' ')
+            p++;
+        p += *p == ' ';
     }
     return false;
 }

@@ -58,13 +58,17 @@ static plm_value_id add_value(plm_graph *g, const plm_value *v)
     return (plm_value_id)g->n_values++;
 }
 
+/* A letter of ASCII, a digit, or one of "._-/" (- . / and the digits are neighbours). */
+static bool name_char(unsigned char c)
+{
+    return (unsigned)(c | 32) - 'a' < 26 || (unsigned)c - '-' < 13 || c == '_';
+}
+
 bool plm_name_valid(const char *name)
 {
-    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                  "._-/";
-    if (name == NULL)
-        return false;
-    size_t n = strspn(name, allowed);
+    size_t n = 0;
+    while (name != NULL && n <= PLM_NAME_MAX && name_char((unsigned char)name[n]))
+        n++;
     return n > 0 && n <= PLM_NAME_MAX && name[n] == '\0';
 }
 

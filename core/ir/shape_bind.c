@@ -5,8 +5,7 @@
 
 void plm_bind_init(plm_bind *b)
 {
-    for (size_t i = 0; i < sizeof b->dim / sizeof b->dim[0]; i++)
-        b->dim[i] = PLM_DIM_NONE;
+    memset(b->dim, 0xff, sizeof b->dim); /* PLM_DIM_NONE everywhere */
     b->n_lead = 0;
     b->lead_bound = false;
 }
@@ -53,6 +52,15 @@ plm_status plm_shape_dim(const plm_graph *g, plm_dim d, plm_error *err)
     if (g->dims.count >= PLM_DIMS_MAX)
         return plm_fail(err, PLM_E_LIMIT, "output: more than %u dims in the graph", PLM_DIMS_MAX);
     return plm_fail(err, PLM_E_INVALID, "output: a dim passes 2^63");
+}
+
+/* Letters up to a space or the end; words are so short that a library call costs more. */
+static size_t word_length(const char *p)
+{
+    size_t n = 0;
+    while (p[n] != '\0' && p[n] != ' ')
+        n++;
+    return n;
 }
 
 /* ---- matching ---- */
@@ -117,7 +125,7 @@ plm_status plm_bind_match(plm_bind *b, const plm_graph *g, const plm_node *n, co
         p += optional;
         bool integers = *p == '#';
         p += integers;
-        size_t len = strcspn(p, " ");
+        size_t len = word_length(p);
         const plm_value *v = plm_shape_input(g, n, i);
         if (v == NULL && !optional)
             return plm_fail(err, PLM_E_INVALID, "input %u: missing", i);
@@ -173,7 +181,7 @@ plm_status plm_bind_result(const plm_bind *b, const plm_graph *g, const plm_node
 {
     const char *p = result;
     for (uint32_t i = 0; *p != '\0' && i < PLM_OUT_MAX; i++) {
-        size_t len = strcspn(p, " ");
+        size_t len = word_length(p);
         if (*p == '=') {
             next_version(g, n, (uint32_t)(p[1] - '0'), &out[i]);
         } else {

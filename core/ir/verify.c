@@ -6,7 +6,7 @@
 #include "core/ir/op.h"
 #include "core/ir/rules.h"
 
-plm_status plm_node_check(const plm_graph *g, const plm_node *n, plm_error *err)
+static plm_status check_inputs(const plm_graph *g, const plm_node *n, plm_error *err)
 {
     const plm_op_info *op = plm_op_get(n->op);
     if (n->n_in < op->min_in || n->n_in > op->max_in)
@@ -17,6 +17,12 @@ plm_status plm_node_check(const plm_graph *g, const plm_node *n, plm_error *err)
             return plm_fail(err, PLM_E_INVALID, "input %u: %s", i,
                             n->in[i] == PLM_NONE ? "missing" : "no value of this graph");
     }
+    return PLM_OK;
+}
+
+plm_status plm_node_check(const plm_graph *g, const plm_node *n, plm_error *err)
+{
+    PLM_TRY(check_inputs(g, n, err));
     return plm_attrs_check(g, n, err);
 }
 
@@ -203,7 +209,7 @@ static plm_status check_node(verifier *v, plm_node_id id)
     const plm_node *n = &v->g->nodes[id];
     if ((unsigned)n->op >= PLM_OP_COUNT || n->layer < -1)
         return plm_fail(v->err, PLM_E_INVALID, "node %u: op or layer is none", id);
-    plm_status status = plm_node_check(v->g, n, v->err);
+    plm_status status = check_inputs(v->g, n, v->err);
     if (status == PLM_OK)
         status = check_reads(v, id, v->err);
     if (status == PLM_OK)
