@@ -3,6 +3,8 @@
 #include "sim/device/cost.h"
 #include "tests/support.h"
 
+#include <math.h>
+
 /* H100 SXM as S1 has it: 3.35 TB/s, 989.4 TFLOP/s. */
 static plm_device h100(void)
 {
@@ -178,6 +180,57 @@ static void each_class_and_type_has_its_share(void **state)
     assert_close(cost(&m, PLM_CLASS_GROUPED, &w).time_s, s / 0.5, 1e-12, 0);
 }
 
+/* 132 SMs at 1.5 GHz take 198 G clocks a second. */
+static void mat_vec_kernels_take_bytes_apart(void **state)
+{
+    plm_device d = h100();
+    plm_profile p = {.skinny_m = 8, .weight_clk = 0.02, .row_clk = 0.001};
+    plm_machine m;
+    plm_error err = {0};
+    (void)state;
+    d.clock_hz = 1.5e9;
+    assert_ok(plm_machine_bind(&d, &p, &m, &err), err);
+    plm_work w = gemm(1, 8192, 8192);
+    double bytes = 2.0 * 8192 * 8192, mem = bytes / 3.35e12, dec = bytes * 0.02 / 198e9;
+    assert_close(cost(&m, PLM_CLASS_LINEAR, &w).time_s, sqrt(mem * mem + dec * dec), 1e-12, 0);
+    w.m = 5; /* four rows more */
+    assert_close(cost(&m, PLM_CLASS_LINEAR, &w).time_s,
+                 sqrt(mem * mem + dec * dec) + 4 * bytes * 0.001 / 198e9, 1e-12, 0);
+    w.m = 9; /* no mat-vec kernel any more */
+    assert_close(cost(&m, PLM_CLASS_LINEAR, &w).time_s, mem, 1e-12, 0);
+    p.launch_s = 1e-6;
+    p.launch_clk = 3000; /* 2 us */
+    assert_ok(plm_machine_bind(&d, &p, &m, &err), err);
+    assert_close(cost(&m, PLM_CLASS_LINEAR, &w).time_s, mem + 3e-6, 1e-12, 0);
+}
+
+/* 1978.9 int8 TOP/s at 700 W are 2.827 a joule: against a quarter of that the peak is halved. */
+static void tensor_rates_fall_with_power(void **state)
+{
+    plm_device d = h100();
+    plm_profile p = {.power_flop_j = 1978.9e12 / 700 / 4};
+    plm_machine m;
+    plm_error err = {0};
+    plm_work w = gemm(8192, 8192, 8192);
+    double s = 2.0 * 8192 * 8192 * 8192 / 989.4e12;
+    (void)state;
+    assert_ok(plm_machine_bind(&d, &p, &m, &err), err);
+    assert_close(cost(&m, PLM_CLASS_LINEAR, &w).time_s, s, 1e-12, 0); /* power is not known */
+    d.tdp_w = 700;
+    assert_ok(plm_machine_bind(&d, &p, &m, &err), err);
+    assert_close(cost(&m, PLM_CLASS_LINEAR, &w).time_s, 2 * s, 1e-9, 0);
+    d.tdp_w = 1400;
+    assert_ok(plm_machine_bind(&d, &p, &m, &err), err);
+    assert_close(cost(&m, PLM_CLASS_LINEAR, &w).time_s, sqrt(2) * s, 1e-9, 0);
+    p.power_flop_j *= 8; /* enough: the peak and no more */
+    assert_ok(plm_machine_bind(&d, &p, &m, &err), err);
+    assert_close(cost(&m, PLM_CLASS_LINEAR, &w).time_s, s, 1e-12, 0);
+    w = (plm_work){.vector_flop = 66.9e12, .launches = 1, .weight_dtype = PLM_DT_COUNT};
+    p.power_flop_j = 1;
+    assert_ok(plm_machine_bind(&d, &p, &m, &err), err);
+    assert_close(cost(&m, PLM_CLASS_ELEMENTWISE, &w).time_s, 1, 1e-9, 0); /* tensor units alone */
+}
+
 static void arithmetic_follows_both_operands(void **state)
 {
     plm_profile p = {0}, dot = {.int8_dot = true};
@@ -198,6 +251,10 @@ static void arithmetic_follows_both_operands(void **state)
     assert_int_equal(plm_cost_math(&p, PLM_DT_Q4_K, PLM_DT_F32), PLM_MATH_F16);
     assert_int_equal(plm_cost_math(&dot, PLM_DT_Q4_K, PLM_DT_F32), PLM_MATH_I8);
     assert_int_equal(plm_cost_math(&dot, PLM_DT_F16, PLM_DT_F32), PLM_MATH_F16);
+    plm_profile acc16 = {.acc16 = true};
+    assert_int_equal(plm_cost_math(&acc16, PLM_DT_F16, PLM_DT_F32), PLM_MATH_F16_ACC16);
+    assert_int_equal(plm_cost_math(&acc16, PLM_DT_COUNT, PLM_DT_F32), PLM_MATH_F16_ACC16);
+    assert_int_equal(plm_cost_math(&acc16, PLM_DT_BF16, PLM_DT_BF16), PLM_MATH_BF16);
     /* Attention has no weight. */
     assert_int_equal(plm_cost_math(&p, PLM_DT_COUNT, PLM_DT_F32), PLM_MATH_F16);
     assert_int_equal(plm_cost_math(&p, PLM_DT_COUNT, PLM_DT_BF16), PLM_MATH_BF16);
@@ -369,6 +426,8 @@ int main(void)
         cmocka_unit_test(small_kernels_take_the_floor),
         cmocka_unit_test(small_transfers_are_slow),
         cmocka_unit_test(each_class_and_type_has_its_share),
+        cmocka_unit_test(mat_vec_kernels_take_bytes_apart),
+        cmocka_unit_test(tensor_rates_fall_with_power),
         cmocka_unit_test(arithmetic_follows_both_operands),
         cmocka_unit_test(attention_lies_between_overlapped_and_serial),
         cmocka_unit_test(activations_in_cache_cost_less),

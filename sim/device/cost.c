@@ -2,12 +2,16 @@
 **
 **   time = overhead + max(tensor, vector, exp, memory, link)
 **
-** overhead  launches * (launch_s + kernel_s of the class + weight_s of the weights' type), hw_facts e.1
+** overhead  launches * (launch_s + launch_clk / clock + kernel_s of the class + weight_s of the weights' type), hw_facts e.1
 **           and the constants of the fits of d.4; and what a kernel takes at least.
-** tensor    FLOP / (peak * eff), with tile and wave quantisation where the profile asks for it.
+** tensor    FLOP / (peak * eff), with tile and wave quantisation where the profile asks for it, and a
+**           peak that falls with the power at hand (power_share).
 ** memory    (bytes + ramp) / (bandwidth * eff): the bandwidth reached grows with the transfer as
 **           bytes / (bytes + ramp), which is Little's law with a fixed latency (hw_facts b.3).
-**           Activations that fit the last cache come from there.
+**           Activations that fit the last cache come from there. A mat-vec kernel must also take the
+**           bytes apart: with c clocks a byte and SM, transfer and decoding overlap as the root of
+**           the sum of squares, 1/s = hypot(1 / (bandwidth * eff), c / (SM * clock)), which tells HBM
+**           parts of slow SMs from GDDR parts of fast ones. Inferred from decode rates of 18 devices.
 ** attention tensor and exp share the time of one kernel: the longer in full, of the shorter what the
 **           profile leaves unachieved of the tensor peak, so that an ideal kernel overlaps them and a
 **           poor one runs them one after the other. Measured kernels lie between (hw_facts c.2:
