@@ -562,8 +562,18 @@ static void compressed_layers(void **state)
     }
     assert_non_null(find(&g, "blk.2.ffn_hash_ids"));
     assert_null(find(&g, "blk.3.ffn_hash_ids"));
+    /* Layers 0 to 2 choose by token id; the router weighs what they chose. */
+    check_weight(&g, "blk.2.ffn_gate_inp", PLM_ROLE_ROUTER, 256, 4096, 0);
+    assert_int_equal(node_of(&g, PLM_OP_GATE, 2, 0)->n_in, 3);
+    assert_int_equal(node_of(&g, PLM_OP_GATE, 3, 0)->n_in, 2);
     check_weight(&g, "blk.3.hc_attn", PLM_ROLE_SSM_SMALL, 24, 4 * 4096, 0);
     check_weight(&g, "blk.3.attn_o_a", PLM_ROLE_O, 8, 1024, 4096);
+    plm_graph_fini(&g);
+    /* Tokens of 4 groups are gathered, and the ids of their experts. */
+    b = plan(1, 1, 4, 4, 1);
+    g = graph_of(&b);
+    assert_int_equal(count_ops(&g, PLM_OP_ALL_GATHER, 2), 2);
+    assert_int_equal(count_ops(&g, PLM_OP_ALL_GATHER, 3), 1);
     plm_graph_fini(&g);
 }
 

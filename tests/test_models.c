@@ -60,7 +60,7 @@ static count ffn_params(const plm_arch *a, const plm_layer *k)
     if (k->experts == 0)
         return (count){both, both};
     expert = mats * wide * k->expert_ffn + (k->expert_bias ? (mats - 1) * k->expert_ffn + h : 0);
-    both += k->hash_routed ? 0 : h * k->experts;
+    both += h * k->experts;
     both += (k->router_bias ? k->experts : 0) + (k->router_linear_bias ? k->experts : 0);
     both += k->expert_hidden > 0 ? 2 * h * wide : 0;
     both += mats * h * k->shared_ffn + (k->shared_gate ? h : 0);

@@ -59,6 +59,29 @@ static void gate_bias_steers_the_choice_only(void **state)
     assert_all_close(w, (const double[]){0.1, 0.9}, 2, 1e-14, 0);
 }
 
+/* Ids given are the choice, in their order; scores 1/2 3/4 9/10 1/5 weigh them. */
+static void gate_of_given_experts(void **state)
+{
+    (void)state;
+    const double logits[] = {log(1), log(3), log(9), log(0.25)};
+    static const double given[] = {3, 1}, outside[] = {3, 4};
+    double w[2], ids[2];
+    node_case k;
+    set_gate(&k, PLM_FN_SIGMOID, 2, logits, 1, 4, w, ids);
+    case_in(&k, 2, given, DIMS(1, 2));
+    case_ok(&k, plm_oracle_gate);
+    assert_all_equal(ids, given, 2);
+    assert_all_close(w, (const double[]){0.2, 0.75}, 2, 1e-14, 0);
+    case_int(&k, PLM_ATTR_RENORM, 1);
+    case_real(&k, PLM_ATTR_SCALE, 1.5);
+    case_ok(&k, plm_oracle_gate);
+    assert_all_close(w, (const double[]){0.3 / 0.95, 1.125 / 0.95}, 2, 1e-14, 0);
+    case_in(&k, 2, outside, DIMS(1, 2));
+    case_refused(&k, plm_oracle_gate, "ids");
+    case_in(&k, 2, given, DIMS(2, 1));
+    case_refused(&k, plm_oracle_gate, "ids");
+}
+
 static void gate_sqrt_softplus(void **state)
 {
     (void)state;
@@ -264,6 +287,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gate_softmax_by_hand),
         cmocka_unit_test(gate_bias_steers_the_choice_only),
+        cmocka_unit_test(gate_of_given_experts),
         cmocka_unit_test(gate_sqrt_softplus),
         cmocka_unit_test(gate_ties_take_the_lowest),
         cmocka_unit_test(gate_limits_groups),

@@ -8,7 +8,7 @@ typedef struct gate {
     int64_t fn, X, k, n_group, topk_group;
     bool renorm;
     double scale;
-    const plm_array *bias;
+    const plm_array *bias, *ids;
 } gate;
 
 /* Scores of the experts for one token: score is what the weight is made of, choice what the choice
@@ -98,7 +98,8 @@ static plm_status read_gate(const plm_oracle_ctx *c, const plm_array *in, gate *
                 .topk_group = plm_attr_int(c->g, c->n, PLM_ATTR_TOPK_GROUP, 0),
                 .renorm = plm_attr_int(c->g, c->n, PLM_ATTR_RENORM, 0) != 0,
                 .scale = plm_attr_real(c->g, c->n, PLM_ATTR_SCALE, 1),
-                .bias = plm_oracle_optional(c, in, 1)};
+                .bias = plm_oracle_optional(c, in, 1),
+                .ids = plm_oracle_optional(c, in, 2)};
     if (g->bias != NULL)
         PLM_TRY(plm_oracle_shape(c, g->bias, "bias", PLM_SHAPE(g->X), err));
     int64_t reach = g->X;
@@ -109,11 +110,31 @@ static plm_status read_gate(const plm_oracle_ctx *c, const plm_array *in, gate *
     }
     if (g->k < 0 || g->k > reach)
         return plm_oracle_refuse(c, err, "top_k", "is more than the experts a token may use");
+    if (g->ids != NULL)
+        PLM_TRY(plm_oracle_shape(c, g->ids, "ids", PLM_SHAPE(in[0].dim[0], g->k), err));
     return PLM_OK;
 }
 
-/* logits[T,X], bias?[X] -> weights[T,k], ids[T,k], in falling order of choice, lowest expert of
-** equals first. With renorm weights that sum to 0 stay 0. */
+/* The k experts of token t in `to`: those given, or the greatest choices that are not barred. */
+static plm_status choose_experts(const plm_oracle_ctx *c, const gate *g, int64_t t,
+                                 const double *choice, unsigned char *barred, double *to,
+                                 plm_error *err)
+{
+    for (int64_t j = 0; j < g->k; j++) {
+        int64_t x;
+        if (g->ids != NULL) {
+            PLM_TRY(plm_oracle_integer(c, g->ids->data[t * g->k + j], "ids", 0, g->X, &x, err));
+        } else {
+            x = greatest(choice, barred, g->X);
+            barred[x] = 1;
+        }
+        to[j] = (double)x;
+    }
+    return PLM_OK;
+}
+
+/* logits[T,X], bias?[X], ids?[T,k] -> weights[T,k], ids[T,k], in falling order of choice, lowest
+** expert of equals first, or in the order given. With renorm weights that sum to 0 stay 0. */
 plm_status plm_oracle_gate(const plm_oracle_ctx *c, const plm_array *in, plm_array *out,
                            plm_error *err)
 {
@@ -126,7 +147,7 @@ plm_status plm_oracle_gate(const plm_oracle_ctx *c, const plm_array *in, plm_arr
     unsigned char *barred = plm_calloc((size_t)X + 1, 2);
     plm_status status = score == NULL || barred == NULL ? plm_fail_memory(err, "scores") : PLM_OK;
     for (int64_t t = 0; status == PLM_OK && t < T; t++) {
-        double *choice = score + X, *w = &out[0].data[t * g.k];
+        double *choice = score + X, *w = &out[0].data[t * g.k], *ids = &out[1].data[t * g.k];
         if (!score_experts(&g, &in[0].data[t * X], score, choice)) {
             status = plm_oracle_refuse(c, err, "fn", "is no function of a gate");
             break;
@@ -135,12 +156,11 @@ plm_status plm_oracle_gate(const plm_oracle_ctx *c, const plm_array *in, plm_arr
             barred[x] = 0;
         if (g.n_group > 1)
             limit_groups(&g, choice, barred, score + 2 * X, barred + X);
-        for (int64_t j = 0; j < g.k; j++) {
-            int64_t x = greatest(choice, barred, X);
-            barred[x] = 1;
-            w[j] = score[x];
-            out[1].data[t * g.k + j] = (double)x;
-        }
+        status = choose_experts(c, &g, t, choice, barred, ids, err);
+        if (status != PLM_OK)
+            break;
+        for (int64_t j = 0; j < g.k; j++)
+            w[j] = score[(int64_t)ids[j]];
         weigh(&g, w);
     }
     plm_free(score);

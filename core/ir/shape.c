@@ -231,11 +231,15 @@ plm_status plm_shape_gate(plm_graph *g, const plm_node *n, plm_value *out, plm_e
     plm_bind b;
     int64_t top_k;
     plm_bind_init(&b);
-    PLM_TRY(plm_bind_match(&b, g, n, "TX ?X", err));
+    PLM_TRY(plm_bind_match(&b, g, n, "TX ?X ?#TK", err));
+    plm_dim given = b.dim['K'];
     int64_t experts = plm_dim_value(&g->dims, b.dim['X']);
     PLM_TRY(plm_shape_agrees(g, n, PLM_ATTR_EXPERTS, b.dim['X'], err));
     PLM_TRY(plm_shape_need(g, n, PLM_ATTR_TOP_K, 1, experts, &top_k, err));
     PLM_TRY(plm_bind_const(&b, g, 'K', top_k, err));
+    if (given != PLM_DIM_NONE && given != b.dim['K'])
+        return plm_fail(err, PLM_E_INVALID, "input 2: must hold top_k, %lld, experts a token",
+                        (long long)top_k);
     return plm_bind_result(&b, g, n, "TK #TK", out, err);
 }
 

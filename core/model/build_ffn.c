@@ -77,45 +77,36 @@ typedef struct routing {
     plm_value_id weights, ids; /* [T, top_k] */
 } routing;
 
-/* Experts by token id (first layers of DeepSeek-V4): a table of ids and no matrix; the weights are
-** equal and sum to the router's scale. */
-static routing hash_route(plm_builder *x)
+/* Experts of each token by its id (first layers of DeepSeek-V4), from a table: [T, top_k]. Those of
+** `dp` groups are joined. */
+static plm_value_id hash_ids(plm_builder *x, int64_t dp)
 {
-    const plm_layer *l = x->l;
+    const plm_parallel *p = &x->b->par;
     char name[48];
-    const plm_dim shape[2] = {plm_emit_const(x, x->a->vocab), plm_emit_const(x, l->top_k)};
-    routing r;
+    const plm_dim shape[2] = {plm_emit_const(x, x->a->vocab), plm_emit_const(x, x->l->top_k)};
     snprintf(name, sizeof name, "blk.%d.ffn_hash_ids", x->layer);
     plm_value_id table =
         plm_graph_value(x->g, PLM_VALUE_WEIGHT, PLM_ROLE_ROUTER, PLM_DT_I32, name, 2, shape);
-    r.ids = plm_emit_binary(x, PLM_OP_GATHER, table, plm_emit_ids(x));
-    plm_node_begin(x->g, PLM_OP_CAST);
-    plm_node_in(x->g, r.ids);
-    plm_value_id y = plm_node_end(x->g, PLM_DT_F32);
-    plm_node_begin(x->g, PLM_OP_SCALE);
-    plm_node_in(x->g, y);
-    plm_node_real(x->g, PLM_ATTR_SCALE, 0.0);
-    y = plm_node_end(x->g, PLM_DT_COUNT);
-    plm_node_begin(x->g, PLM_OP_SOFTMAX);
-    plm_node_in(x->g, y);
-    r.weights = plm_emit_scaled(x, plm_node_end(x->g, PLM_DT_COUNT), l->router_scale);
-    return r;
+    plm_value_id ids = plm_emit_binary(x, PLM_OP_GATHER, table, plm_emit_ids(x));
+    return plm_emit_link(x, PLM_OP_ALL_GATHER, ids, dp, (int64_t)p->tp * p->cp, 0);
 }
 
-static routing route(plm_builder *x, plm_value_id in)
+/* in: rows of `dp` groups. Hash-routed layers weigh with the router's scores as the others do;
+** source: the gate of DeepSeek-V4's published inference code, as its ports have it. */
+static routing route(plm_builder *x, plm_value_id in, int64_t dp)
 {
     const plm_layer *l = x->l;
-    if (l->hash_routed)
-        return hash_route(x);
-    plm_value_id bias = PLM_NONE;
+    plm_value_id bias = PLM_NONE, ids = l->hash_routed ? hash_ids(x, dp) : PLM_NONE;
     plm_value_id logits = plm_emit_linear(x, in, PLM_ROLE_ROUTER, "ffn_gate_inp", l->experts,
                                           x->a->hidden, l->router_linear_bias);
     if (l->router_bias)
         bias = plm_emit_vector(x, PLM_ROLE_ROUTER, "exp_probs_b", l->experts);
     plm_node_begin(x->g, PLM_OP_GATE);
     plm_node_in(x->g, logits);
-    if (l->router_bias)
+    if (l->router_bias || l->hash_routed)
         plm_node_in(x->g, bias);
+    if (l->hash_routed)
+        plm_node_in(x->g, ids);
     plm_node_int(x->g, PLM_ATTR_FN, l->router_fn);
     plm_node_int(x->g, PLM_ATTR_EXPERTS, l->experts);
     plm_node_int(x->g, PLM_ATTR_TOP_K, l->top_k);
@@ -240,11 +231,7 @@ static plm_value_id routed(plm_builder *x, plm_value_id in)
     bool gather = spread && !exchange;
     if (gather)
         in = plm_emit_link(x, PLM_OP_ALL_GATHER, in, p->dp, stride, 0);
-    routing r = route(x, in);
-    if (gather && l->hash_routed) { /* by the ids of this group's own tokens */
-        r.ids = plm_emit_link(x, PLM_OP_ALL_GATHER, r.ids, p->dp, stride, 0);
-        r.weights = plm_emit_link(x, PLM_OP_ALL_GATHER, r.weights, p->dp, stride, 0);
-    }
+    routing r = route(x, in, gather ? p->dp : 1);
     if (l->expert_hidden > 0)
         in = plm_emit_linear(x, in, PLM_ROLE_SHARED_UP, "ffn_latent_down", s.hidden, h, false);
     in = narrow_rows(x, in, &s);
