@@ -74,6 +74,7 @@ plm_status plm_query_from_args(const plm_args *a, plm_query *q, plm_error *err)
     q->utilisation = plm_args_real(a, PLM_OPT_UTILISATION, 0);
     q->price_usd = plm_args_real(a, PLM_OPT_PRICE, -1);
     q->static_batch = a->opt[PLM_OPT_STATIC_BATCH].set;
+    q->fixed_lengths = a->opt[PLM_OPT_FIXED_LENGTHS].set;
     return take_disagg(a, q, err);
 }
 

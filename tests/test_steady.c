@@ -219,9 +219,8 @@ static void static_batch_is_a_sum(void **state)
     assert_close(l.rate, 64 / (0.01 + prefill + 200 * itl), 1e-9, 0);
 }
 
-/* 40 clients in step: prompts in 20 steps of two, the mean one done after 10.5 of them; then
-*decodes
-** that meet no prompt. A part of the clients: as far from the steady state as their share. */
+/* 40 clients in step: prompts in 20 steps of two, the mean one done after 10.5 of them; its 200
+** decodes have 9.5 more of those steps among them. A part of the clients: as far from the steady state as their share. */
 static void bursts_come_in_order(void **state)
 {
     (void)state;
@@ -232,7 +231,7 @@ static void bursts_come_in_order(void **state)
     q.burst_share = 1;
     plm_loop_solve(&q, &all);
     assert_close(all.ttft_s, 0.01 + 10.5 * (5e-3 + 2e-5 * 2000), 1e-9, 0);
-    assert_close(all.itl_s, 5e-3 + 2e-5 * 40, 1e-9, 0);
+    assert_close(all.itl_s, 5e-3 + 2e-5 * 40 + 9.5 * (5e-3 + 2e-5 * 2000) / 200, 1e-9, 0);
     q.burst_share = 0.5;
     plm_loop_solve(&q, &half);
     assert_close(half.ttft_s, (all.ttft_s + spread.ttft_s) / 2, 1e-9, 0);
@@ -241,6 +240,29 @@ static void bursts_come_in_order(void **state)
     q.clients = 1; /* a lone client is no burst */
     plm_loop_solve(&q, &half);
     assert_close(half.ttft_s, 0.01 + 5e-3 + 0.02, 1e-9, 0);
+}
+
+/* Equal requests. Eight come back together: the mean one waits for 4.5 prompts of 25 ms, decodes as
+** in the steady state. When all 40 do, a request's 200 decodes lie among the other prompts. */
+static void equal_requests_come_in_bunches(void **state)
+{
+    (void)state;
+    const affine a = {5e-3, 2e-5, 0};
+    plm_loop_query q = workload(&a, 40);
+    plm_loop spread, eight, all;
+    plm_loop_solve(&q, &spread);
+    q.bunch = 8;
+    plm_loop_solve(&q, &eight);
+    assert_true(spread.ttft_s < eight.ttft_s);
+    assert_close(eight.ttft_s, 0.01 + 4.5 * 0.025, 1e-9, 0);
+    assert_close(eight.itl_s, spread.itl_s, 1e-9, 0);
+    q.bunch = 1e9;
+    plm_loop_solve(&q, &all);
+    assert_close(all.ttft_s, 0.01 + 20.5 * 0.025, 1e-9, 0);
+    assert_close(all.itl_s, 5e-3 + 2e-5 * 40 + 19.5 * 0.025 / 200, 1e-9, 0);
+    q.clients = 1;
+    plm_loop_solve(&q, &all);
+    assert_close(all.ttft_s, 0.01 + 0.025, 1e-9, 0);
 }
 
 static void one_token_out(void **state)
@@ -385,6 +407,7 @@ int main(void)
         cmocka_unit_test(waiting_is_littles_law),
         cmocka_unit_test(static_batch_is_a_sum),
         cmocka_unit_test(bursts_come_in_order),
+        cmocka_unit_test(equal_requests_come_in_bunches),
         cmocka_unit_test(one_token_out),
         cmocka_unit_test(agrees_with_simulation),
     };

@@ -119,6 +119,9 @@ void plm_batch_symbols(const plm_batch *b, int64_t top_k, int64_t sym[PLM_SYM_CO
 /* Expected number of distinct experts out of `experts` that t tokens with k choices each hit under
 ** uniform routing: experts * (1 - (1 - k/experts)^t). Source: serving_facts section 13, S13. */
 double plm_distinct_experts(double experts, double k, double t);
+/* The same when popularity of the experts is gamma distributed with that shape (1 = exponential; 0 or
+** less = even): k + (E - k) (1 - (1 + (t - 1) k / (E shape))^-shape). */
+double plm_skewed_experts(double experts, double k, double t, double shape);
 
 /* ---- fusion groups (fuse.c): annotation, not rewrite ---- */
 /* Patterns by name, a table in fuse.c ("norm_add", "rope_kv", "glu", "qk_norm_rope", ...). Groups

@@ -306,6 +306,14 @@ void plm_work_moe_combine(const plm_graph *g, const plm_node *n, const int64_t *
     w->vector_flop = 2.0 * plm_work_elements(g, n->in[0], dim_values);
 }
 
+double plm_skewed_experts(double experts, double k, double t, double shape)
+{
+    if (!(shape > 0.0) || t <= 1.0 || k >= experts)
+        return plm_distinct_experts(experts, k, t);
+    double mean = (t - 1.0) * k / experts;
+    return k + (experts - k) * (1.0 - pow(1.0 + mean / shape, -shape));
+}
+
 double plm_distinct_experts(double experts, double k, double t)
 {
     if (experts <= 0 || k <= 0 || t <= 0)

@@ -39,6 +39,8 @@ typedef struct plm_profile {
     double step_s;                      /* each step: host, sampling, graph launch */
     double seq_s;                       /* each sequence of a step */
     double layer_s;                     /* each layer (sync points) */
+    double chunk_layer_s;               /* each layer of a step that holds part of a prompt: such steps
+                                           are not captured in a graph */
     double ramp_bytes;                  /* transfer at which half the bandwidth is reached, per op */
     double kernel_floor_s;              /* least time of a kernel that moves data */
     double cache_rate;                  /* rate of the last cache over memory's, for activations, and
@@ -58,6 +60,8 @@ typedef struct plm_profile {
     double link_eff, link_latency_s;    /* 0 latency = the device's */
     double link_one_shot_bytes;         /* one-shot all-reduce up to this message */
     double moe_eff_small;               /* bandwidth share of grouped GEMM with few experts hit */
+    double expert_popularity;           /* shape of the gamma distribution of experts' popularity in real
+                                           text, 0 = even (plm_skewed_experts) */
     bool acc16;                         /* float16 products accumulate in float16 */
     bool int8_dot;                      /* quantised weights multiply int8 activations (mmq) */
     uint64_t fuse;                      /* patterns taken, plm_fusion_name order */
@@ -71,10 +75,17 @@ typedef struct plm_profile {
     double ttft_host_s;                 /* client-side: tokenise, HTTP, first sample */
     double burst_share;                 /* closed loop: share of requests that arrive all together, in
                                            step from a common start, and not spread in time */
+    double fixed_bunch;                 /* the same where all requests are equally long: requests that
+                                           stay together, 0 = as burst_share says */
     /* memory */
     plm_memory_rule memory_rule;
     double memory_fraction;
     double context_bytes, graph_bytes, reserve_bytes; /* runtime context; captured graphs; rest */
+    bool reserve_output;                /* a request is let in when its whole length fits; else as it
+                                           grows: prompt and half of the output on average */
+    double comm_bytes;                  /* context on top where ranks exchange tensors */
+    double logit_bytes;                 /* workspace of sampling, for each logit of max_seqs sequences;
+                                           taken when it exceeds the activations */
     int64_t kv_block;                   /* tokens of a block */
     int64_t kv_pad;                     /* cells of a slot rounded up to (llama.cpp 256) */
     int64_t window_slack;               /* -1 = ubatch */

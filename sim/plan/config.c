@@ -312,15 +312,21 @@ static double activation_peak(const plm_config *c, int64_t context)
         most = fmax(most, score_bytes(c, rows, (double)context) + 4 * rows * hidden * 4);
     if (c->machine.prof.ubatch_logits)
         most = fmax(most, rows * ((double)c->arch->vocab / c->par.tp + hidden) * 4);
+    /* Servers that measure a step at start-up sample for as many sequences as they admit. */
+    most = fmax(most, c->machine.prof.logit_bytes * (double)c->machine.prof.max_seqs *
+                          (double)c->arch->vocab);
     return fmin(most, 1e18);
 }
 
 plm_status plm_config_ledger(const plm_config *c, int64_t context, int64_t batch, plm_ledger *out,
                              plm_error *err)
 {
+    plm_profile prof = c->machine.prof;
+    if (c->par.tp > 1 || c->par.dp > 1)
+        prof.context_bytes += prof.comm_bytes;
     plm_ledger_query q = {.arch = c->arch,
                           .dev = &c->machine.dev,
-                          .prof = &c->machine.prof,
+                          .prof = &prof,
                           .par = c->par,
                           .kv_k = c->kv_k,
                           .kv_v = c->kv_v,

@@ -100,6 +100,7 @@ static plm_status serve(const plm_config *c, const plm_query *q, plm_serving *ou
                            .concurrency = (double)q->concurrency,
                            .replicas = c->par.dp,
                            .static_batch = q->static_batch,
+                           .fixed_lengths = q->fixed_lengths,
                            .experts = c->experts,
                            .top_k = c->top_k,
                            .ep = c->par.ep};

@@ -20,6 +20,8 @@ typedef struct plm_query {
     double price_usd;                    /* $/h of one device, < 0 = from the catalog */
     double utilisation;                  /* share of the paid time in use, 0 = 1 */
     bool static_batch;                   /* closed loop: all requests start together */
+    bool fixed_lengths;                  /* closed loop: all requests are equally long, so that those
+                                            served together come back together */
     int32_t flash_attn;                  /* -1 = engine's default, 0 off, 1 on */
     const char *mode;                    /* NULL or "agg"; "disagg" uses the two pools below */
     plm_parallel prefill_par;
@@ -91,6 +93,7 @@ typedef struct plm_steady_query {
     double kv_tokens_capacity;           /* of the instance */
     double replicas;                     /* attention data parallel groups */
     bool static_batch;                   /* all start together (no mixing) */
+    bool fixed_lengths;                  /* as in plm_query */
     double experts, top_k, ep;           /* routed experts over ep ranks: load of the busiest; 0 = none */
 } plm_steady_query;
 plm_status plm_steady(const plm_steady_query *q, plm_serving *out, plm_error *err) PLM_MUST_USE;

@@ -109,7 +109,8 @@ plm_status plm_steady(const plm_steady_query *q, plm_serving *out, plm_error *er
                         "closed loop, workload: %g clients of %g + %g tokens is "
                         "out of range; give at least one client and one token out",
                         q->concurrency, q->prompt, q->gen);
-    double dp = fmax(1, q->replicas), each = q->prompt + q->gen / 2;
+    double dp = fmax(1, q->replicas);
+    double each = q->prompt + (p->reserve_output ? q->gen : q->gen / 2);
     double seqs = floor(q->kv_tokens_capacity / dp / each);
     if (seqs < 1)
         return plm_fail(err, PLM_E_INFEASIBLE,
@@ -144,7 +145,8 @@ plm_status plm_steady(const plm_steady_query *q, plm_serving *out, plm_error *er
                              q->static_batch ? 0 : p->ttft_host_s, /* a batch run has no clients */
                          .whole_prompts = !p->chunked_prefill,
                          .static_batch = q->static_batch,
-                         .burst_share = p->burst_share};
+                         .burst_share = p->burst_share,
+                         .bunch = q->fixed_lengths ? p->fixed_bunch : 0};
     plm_loop l;
     plm_loop_solve(&lq, &l);
     double rate = l.rate * overlap * groups;

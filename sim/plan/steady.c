@@ -139,9 +139,23 @@ static void meet_bursts(const loop *l, state *s)
     double together = fmin(m, fmax(1, floor(l->chunks_max))), steps = ceil(m / together);
     double each = l->chunk.count * step_s(l, 0, together, NULL);
     double prefill = each * (steps + 1) / 2; /* mean over the burst */
-    double itl = step_s(l, m, 0, NULL);
+    /* What the burst still has to prefill after a request's own passes during its decodes. */
+    double itl = step_s(l, m, 0, NULL) + each * (steps - 1) / 2 / l->decodes_g;
     s->queue += share * (prefill - s->prefill - s->queue);
     s->itl += share * (itl - s->itl);
+}
+
+/* Equal requests that were served one after another end, and come back, together: a bunch waits for
+** half of itself. When it is everybody, decodes share no step with a prompt. */
+static void meet_bunches(const loop *l, state *s)
+{
+    double m = l->others + 1, n = fmin(m, l->q->bunch);
+    if (!(n > 1) || l->chunk.count <= 0)
+        return;
+    double one = l->chunk.count * step_s(l, 0, 1, NULL);
+    s->queue = fmax(s->queue, one * (n + 1) / 2 - s->prefill);
+    if (n >= m)
+        s->itl = step_s(l, m, 0, NULL) + one * (n - 1) / 2 / l->decodes_g;
 }
 
 static void name_bound(const loop *l, const plm_loop_query *q, plm_loop *out)
@@ -210,7 +224,10 @@ void plm_loop_solve(const plm_loop_query *q, plm_loop *out)
         if (change < TOLERANCE)
             break;
     }
-    meet_bursts(&l, &s);
+    if (q->bunch > 0)
+        meet_bunches(&l, &s);
+    else
+        meet_bursts(&l, &s);
     double cycle = cycle_of(&l, &s);
     out->itl_s = s.itl;
     out->rate = m / cycle;

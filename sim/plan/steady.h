@@ -25,6 +25,7 @@ typedef struct plm_loop_query {
     double budget;      /* tokens of a step, prefill and decode together */
     double host_s;      /* of a request before its prefill: client side */
     double burst_share; /* of requests that come all at once, in step (0 = none) */
+    double bunch;       /* requests that always come together, one after the other; 0 = none */
     bool whole_prompts; /* the engine does not chunk: a prompt is one chunk */
     bool static_batch;  /* all start together and prefill before they decode */
 } plm_loop_query;

@@ -55,8 +55,9 @@ void plm_unit_work(const plm_graph *g, const plm_fuse_uses *u, const plm_node_id
 /* Fills kind, class, form, attention shape and name of a row whose members are set. dims: scratch of
 ** the pool's size. */
 void plm_row_resolve(const plm_graph *g, const plm_fuse_uses *u, plm_row *r, int64_t *dims);
-/* Work of the row for a batch: 0, 1 or 2 parts (attention: single tokens, and longer segments). */
+/* Work of the row for a batch: 0, 1 or 2 parts (attention: single tokens, and longer segments).
+** popularity: of experts, as in plm_skewed_experts. */
 uint32_t plm_row_work(const plm_program *p, const plm_row *r, const int64_t *dims,
-                      const plm_batch *b, plm_work out[2]);
+                      const plm_batch *b, double popularity, plm_work out[2]);
 
 #endif

@@ -152,12 +152,12 @@ static bool find_vars(const plm_graph *g, plm_row *r)
     return true;
 }
 
-static double distinct(const plm_row *r, double rows)
+static double distinct(const plm_row *r, double rows, double popularity)
 {
     if (!(rows > 0))
         return 0.0;
     double t = rows * r->experts / (r->top_k * r->local);
-    double hit = plm_distinct_experts(r->experts, r->top_k, t) * r->local / r->experts;
+    double hit = plm_skewed_experts(r->experts, r->top_k, t, popularity) * r->local / r->experts;
     return fmin(hit, rows);
 }
 
@@ -358,7 +358,7 @@ static uint32_t attention_work(const plm_row *r, const double *traffic, const pl
 }
 
 uint32_t plm_row_work(const plm_program *p, const plm_row *r, const int64_t *dims,
-                      const plm_batch *b, plm_work out[2])
+                      const plm_batch *b, double popularity, plm_work out[2])
 {
     double f[PLM_ROW_FIELDS];
     if (r->kind == PLM_ROW_RULE) {
@@ -374,7 +374,7 @@ uint32_t plm_row_work(const plm_program *p, const plm_row *r, const int64_t *dim
             f[scaled_by_load[i]] *= b->imbalance;
     out[0] = r->base;
     if (r->kind == PLM_ROW_GROUPED) {
-        double hit = distinct(r, f[F_M]);
+        double hit = distinct(r, f[F_M], popularity);
         f[F_WEIGHT] *= hit;
         f[F_GROUPS] = hit;
         f[F_M] = hit > 0 ? f[F_M] / hit : 0.0;

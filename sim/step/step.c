@@ -28,7 +28,8 @@ static double resident_share(const plm_program *p, const plm_machine *m, const i
         return 0.0;
     for (size_t i = 0; i < p->n_rows; i++) {
         plm_work w[2];
-        uint32_t n = plm_row_work(p, &p->rows[i], dims, b, w);
+        uint32_t n =
+            plm_row_work(p, &p->rows[i], dims, b, m->prof.expert_popularity, w);
         for (uint32_t k = 0; k < n; k++)
             sum += far_bytes(&w[k]) * p->rows[i].count;
     }
@@ -36,10 +37,17 @@ static double resident_share(const plm_program *p, const plm_machine *m, const i
 }
 
 /* What every step costs besides its ops. */
-static double step_overhead(const plm_program *p, const plm_machine *m, const int64_t *sym)
+static double step_overhead(const plm_program *p, const plm_machine *m, const plm_batch *b,
+                            const int64_t *sym)
 {
     const plm_profile *f = &m->prof;
-    return (f->step_s + (double)sym[PLM_SYM_S] * f->seq_s + p->layers * f->layer_s) /
+    double layer = f->layer_s;
+    for (uint32_t i = 0; i < b->n_seg; i++)
+        if (b->seg[i].q_len > 1) {
+            layer += f->chunk_layer_s;
+            break;
+        }
+    return (f->step_s + (double)sym[PLM_SYM_S] * f->seq_s + p->layers * layer) /
            m->scale[PLM_BOUND_OVERHEAD];
 }
 
@@ -65,14 +73,14 @@ void plm_step_time(const plm_program *p, const plm_machine *m, const plm_batch *
     for (size_t i = 0; i < p->n_rows; i++) {
         const plm_row *r = &p->rows[i];
         plm_work w[2];
-        uint32_t n = plm_row_work(p, r, dims, b, w);
+        uint32_t n = plm_row_work(p, r, dims, b, m->prof.expert_popularity, w);
         for (uint32_t k = 0; k < n; k++) {
             plm_op_time t;
             plm_op_cost_resident(m, r->cls, &w[k], resident, &t);
             add_op(out, r->count, &w[k], &t);
         }
     }
-    double overhead = step_overhead(p, m, sym);
+    double overhead = step_overhead(p, m, b, sym);
     out->time_s += overhead;
     out->part_s[PLM_BOUND_OVERHEAD] += overhead;
     for (int i = 0; i < PLM_BOUND_COUNT; i++)
@@ -142,7 +150,7 @@ size_t plm_step_rows(const plm_program *p, const plm_machine *m, const plm_batch
     for (size_t i = 0; i < p->n_rows; i++) {
         const plm_row *r = &p->rows[i];
         plm_work w[2];
-        uint32_t n = plm_row_work(p, r, dims, b, w);
+        uint32_t n = plm_row_work(p, r, dims, b, m->prof.expert_popularity, w);
         for (uint32_t k = 0; k < n; k++) {
             plm_op_time t;
             char text[64];
@@ -152,7 +160,7 @@ size_t plm_step_rows(const plm_program *p, const plm_machine *m, const plm_batch
     }
     plm_op_time host = {0};
     plm_work nothing = {0};
-    host.time_s = host.part_s[PLM_BOUND_OVERHEAD] = step_overhead(p, m, sym);
+    host.time_s = host.part_s[PLM_BOUND_OVERHEAD] = step_overhead(p, m, b, sym);
     if (host.time_s > 0)
         add_to_row(&s, "step", 1.0, &nothing, &host);
     for (size_t i = 0; i < s.n; i++)
