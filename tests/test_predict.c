@@ -241,7 +241,7 @@ static void a_given_file_size_scales_weights(void **state)
     assert_close((double)twice.memory.weights_bytes, 2.0 * (double)own.memory.weights_bytes, 1e-6,
                  0);
     assert_int_equal(twice.model_weights_bytes, q.weights_bytes);
-    assert_true(twice.decode.time_s.value > 1.7 * own.decode.time_s.value);
+    assert_true(twice.decode.time_s.value > 1.5 * own.decode.time_s.value);
     assert_true(twice.decode.time_s.value < 2.0 * own.decode.time_s.value);
     q.weights_bytes = own.model_weights_bytes;
     assert_close(predict(&q).decode.time_s.value, own.decode.time_s.value, 1e-9, 0);
@@ -258,9 +258,11 @@ static void attention_without_fusion(void **state)
     plm_answer plain = predict(&q);
     assert_true(plain.prefill.time_s.value > 1.1 * fused.prefill.time_s.value);
     assert_true(plain.decode.time_s.value > fused.decode.time_s.value);
-    /* One layer's scores: 32 heads x 512 x context of 8,832 in float32. */
-    assert_close((double)(plain.memory.activation_bytes - fused.memory.activation_bytes),
-                 32.0 * 512 * 8832 * 4, 1e-9, 0);
+    /* One layer's scores: 32 heads x 512 x context of 8,832 in float32, beside four hidden rows; else
+    ** logits and a hidden row of each token of a chunk. */
+    assert_close((double)plain.memory.activation_bytes,
+                 32.0 * 512 * 8832 * 4 + 4.0 * 512 * 4096 * 4, 1e-9, 0);
+    assert_close((double)fused.memory.activation_bytes, 512.0 * (128256 + 4096) * 4, 1e-9, 0);
 }
 
 static void types_of_the_cache(void **state)
