@@ -14,7 +14,7 @@ static plm_arch arch; /* some 20 KB */
 
 typedef struct row {
     char id[64];
-    int64_t total, active, no_embed, unbiased;
+    int64_t total, active, no_embed, unbiased, kv_bytes;
 } row;
 
 /* Next line of the table; false at its end. */
@@ -34,9 +34,9 @@ static bool next_row(const char **at, row *r)
         assert_true(id < sizeof r->id && line[id] == ',');
         memcpy(r->id, line, id);
         r->id[id] = '\0';
-        int64_t *field[] = {&r->total, &r->active, &r->no_embed, &r->unbiased};
+        int64_t *field[] = {&r->total, &r->active, &r->no_embed, &r->unbiased, &r->kv_bytes};
         end = &line[id];
-        for (int i = 0; i < 4; i++) {
+        for (int i = 0; i < 5; i++) {
             assert_int_equal(*end, ',');
             *field[i] = strtoll(end + 1, &end, 10);
         }
@@ -72,6 +72,12 @@ static void check_row(const plm_catalog *c, const row *r)
     assert_true(p.embed == (int64_t)arch.vocab * arch.hidden);
     assert_true(p.head == (arch.tied_head ? 0 : p.embed));
     assert_true(p.experts <= p.total - p.embed - p.head);
+    int64_t kv;
+    const plm_kv_options o = {.k = PLM_DT_BF16, .v = PLM_DT_BF16};
+    assert_ok(plm_kv_bytes_per_token(&arch, &o, &kv, &err), err);
+    if (kv != r->kv_bytes)
+        fail_msg("%s: %lld bytes of cache a token, want %lld", r->id, (long long)kv,
+                 (long long)r->kv_bytes);
     plm_arch_fini(&arch);
 }
 
@@ -109,6 +115,66 @@ static void rounded_figures(void **state)
         assert_close((double)p.total, models[i].total, 0.01, 0);
         plm_arch_fini(&arch);
     }
+    plm_catalog_destroy(c);
+}
+
+/* Weights of routed experts by hand, layers x experts x 3 h w: Kimi K3 92 layers at width 3584
+** (2.723 T, 1446 GB in 4.25 bits), DeepSeek-V4-Flash 43; gpt-oss-120b 36 x 128 x 3 x 2880^2 and
+** their biases. What a token leaves out is the experts it is not routed to, nothing else. */
+static void routed_weights(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *id;
+        int64_t experts;
+    } models[] = {
+        {"Kimi-K3", INT64_C(92) * 896 * 33030144},
+        {"DeepSeek-V4-Flash", INT64_C(43) * 256 * 3 * 4096 * 2048},
+        {"gpt-oss-120b", INT64_C(36) * 128 * (24883200 + 2 * 2880 + 2880)},
+    };
+    plm_catalog *c;
+    plm_params p;
+    assert_ok(plm_catalog_create(NULL, &c, &err), err);
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        assert_ok(plm_model_load(c, models[i].id, &arch, &err), err);
+        assert_ok(plm_count_params(&arch, &p, &err), err);
+        assert_int_equal(p.experts, models[i].experts);
+        const plm_layer *l = plm_arch_layer(&arch, arch.layers - 1);
+        assert_int_equal(p.total - p.active, p.experts - p.experts / l->experts * l->top_k);
+        plm_arch_fini(&arch);
+    }
+    assert_int_equal(models[0].experts, 2722740830208);
+    assert_close((double)models[0].experts * 4.25 / 8, 1446e9, 1e-3, 0);
+    plm_catalog_destroy(c);
+}
+
+/* Kimi K3, all of it, by hand. 69 KDA mixers: q, k, v, output 7168 x 12288; two low-rank pairs
+** through 128; beta 96 x 7168; filters of 4 taps; A_log 96, dt_bias 12288, norm 128 (Kimi Linear,
+** arXiv 2510.26692). 24 MLA: latents 1536 and 512, heads 96 of 192 and 128, output gate. One dense
+** layer of 33792; 92 with 896 experts at width 3584 between two projections, two shared ones. */
+static void kimi_k3_by_hand(void **state)
+{
+    (void)state;
+    const int64_t h = 7168, w = 96 * 128;
+    int64_t kda = 4 * h * w + 2 * (h * 128 + 128 * w) + h * 96 + 3 * 4 * w + 96 + w + 128;
+    int64_t mla = h * 1536 + 1536 + INT64_C(1536) * 96 * 192 + h * 576 + 512 +
+                  INT64_C(512) * 96 * 256 + 2 * w * h;
+    int64_t moe = 896 * (INT64_C(33030144) + h + 1) + 2 * h * 3584 + 3 * h * 6144;
+    int64_t want = 69 * kda + 24 * mla + 3 * h * 33792 + 92 * moe + 93 * 2 * h + h +
+                   2 * INT64_C(163840) * h;
+    plm_catalog *c;
+    plm_params p;
+    assert_ok(plm_catalog_create(NULL, &c, &err), err);
+    assert_ok(plm_model_load(c, "Kimi-K3", &arch, &err), err);
+    assert_ok(plm_count_params(&arch, &p, &err), err);
+    assert_int_equal(p.total, want);
+    const plm_kv_options o = {.k = PLM_DT_BF16, .v = PLM_DT_BF16};
+    int64_t kv, state_bytes, conv;
+    assert_ok(plm_kv_bytes_per_token(&arch, &o, &kv, &err), err);
+    assert_ok(plm_state_parts(&arch, &o, &state_bytes, &conv, &err), err);
+    assert_int_equal(kv, 27648);
+    assert_int_equal(state_bytes, 434110464); /* 69 x 96 x 128 x 128 x 4 */
+    plm_arch_fini(&arch);
     plm_catalog_destroy(c);
 }
 
@@ -267,6 +333,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(catalog_models),   cmocka_unit_test(rounded_figures),
+        cmocka_unit_test(routed_weights),   cmocka_unit_test(kimi_k3_by_hand),
         cmocka_unit_test(dense_records),    cmocka_unit_test(tied_tables_count_once),
         cmocka_unit_test(expert_records),   cmocka_unit_test(latent_record),
         cmocka_unit_test(bytes_of_weights),
