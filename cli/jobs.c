@@ -7,6 +7,7 @@
 #include "core/base/mem.h"
 
 #define LINE_MAX_BYTES ((size_t)1 << 20)
+#define LINE_SKIP_BYTES ((size_t)64 << 20) /* no file of lines has one of this length */
 
 /* Text of a scalar JSON value, as the command line would have it; number holds it if not a string. */
 static const char *scalar_text(const json_t *v, char *number, size_t cap)
@@ -108,6 +109,7 @@ static plm_status answer_line(plm_session *s, const plm_args *base, const char *
 static bool read_line(FILE *in, char **line, size_t *room, size_t *n, plm_status *status,
                       plm_error *err)
 {
+    size_t seen = 0;
     *n = 0;
     for (int c = getc(in);; c = getc(in)) {
         if (*n + 2 > *room) {
@@ -126,6 +128,11 @@ static bool read_line(FILE *in, char **line, size_t *room, size_t *n, plm_status
         }
         if (*n <= LINE_MAX_BYTES)
             (*line)[(*n)++] = (char)c;
+        if (seen++ > LINE_SKIP_BYTES) {
+            *status = plm_fail(err, PLM_E_LIMIT, "line too long, --jobs: 64 MiB without an end of "
+                               "line; name a file of lines");
+            return false;
+        }
     }
     if (ferror(in)) {
         *status = plm_fail(err, PLM_E_IO, "cannot read, --jobs: %s; name a file of lines",
@@ -133,12 +140,6 @@ static bool read_line(FILE *in, char **line, size_t *room, size_t *n, plm_status
         return false;
     }
     return !feof(in) || *n > 0;
-}
-
-/* Bytes of a byte order mark, which some editors put before the first line. */
-static size_t mark_bytes(const char *line, size_t n)
-{
-    return n >= 3 && memcmp(line, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 }
 
 plm_status plm_jobs_run(const plm_args *a, const plm_io *io, plm_job_fn answer, FILE *out,
@@ -155,12 +156,12 @@ plm_status plm_jobs_run(const plm_args *a, const plm_io *io, plm_job_fn answer, 
     plm_status status =
         plm_session_create(plm_args_text(a, PLM_OPT_CATALOG, NULL), &s, err);
     while (status == PLM_OK && read_line(in, &line, &room, &n, &status, err)) {
-        size_t skip = number++ == 0 ? mark_bytes(line, n) : 0;
-        if (strspn(line + skip, " \t\r") >= n - skip)
+        number++;
+        if (strspn(line, " \t\r") >= n)
             continue;
         plm_error job_err = {PLM_OK, ""};
         json_t *result;
-        if (answer_line(s, a, line + skip, n - skip, number, answer, &result, &job_err) != PLM_OK)
+        if (answer_line(s, a, line, n, number, answer, &result, &job_err) != PLM_OK)
             *exit_status = 1;
         if (result == NULL) {
             *err = job_err;

@@ -106,9 +106,10 @@ static plm_status add_embedded(plm_catalog *c, plm_error *err)
     return PLM_OK;
 }
 
-/* Adds the *.json (or, at the top, *.csv) files of dir/kind. A missing folder is not an error. */
+/* Adds the *.json (or, at the top, *.csv) files of dir/kind, and their number to *found. A missing
+** folder is not an error. */
 static plm_status add_folder(plm_catalog *c, const char *dir, const char *kind, const char *ext,
-                             plm_error *err)
+                             size_t *found, plm_error *err)
 {
     char path[PATH_MAX];
     if (snprintf(path, sizeof path, "%s/%s", dir, kind) >= (int)sizeof path)
@@ -140,6 +141,7 @@ static plm_status add_folder(plm_catalog *c, const char *dir, const char *kind, 
         r.id = plm_arena_text(&c->arena, e->d_name, n - x);
         r.text = plm_arena_text(&c->arena, text, r.bytes);
         plm_free(text);
+        ++*found;
         status = r.kind == NULL || r.id == NULL || r.text == NULL
                      ? plm_fail_memory(err, file)
                      : add(c, r, err);
@@ -159,9 +161,14 @@ plm_status plm_catalog_create(const char *overlay_dir, plm_catalog **out, plm_er
     plm_status status = PLM_OK;
     PLM_GOTO(add_embedded(c, err));
     if (overlay_dir != NULL) {
+        size_t found = 0;
         for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-            PLM_GOTO(add_folder(c, overlay_dir, kinds[i], ".json", err));
-        PLM_GOTO(add_folder(c, overlay_dir, "", ".csv", err));
+            PLM_GOTO(add_folder(c, overlay_dir, kinds[i], ".json", &found, err));
+        PLM_GOTO(add_folder(c, overlay_dir, "", ".csv", &found, err));
+        if (found == 0)
+            PLM_GOTO(plm_fail(err, PLM_E_INVALID, "--catalog, %.200s: it holds no record; lay it out "
+                              "as devices/ID.json, models/ID.json, engines/ID.json, prices.csv",
+                              overlay_dir));
     }
     *out = c;
     return PLM_OK;

@@ -22,7 +22,7 @@ typedef struct plm_record {
 typedef struct plm_catalog plm_catalog;
 
 /* Opens the embedded catalog, and the files of overlay_dir (NULL = none) over it: a record there
-** replaces the embedded one of equal id, or adds one. Destroy after the last use of a record.
+** replaces the embedded one of equal id, or adds one; a folder without any is an error. Destroy after the last use of a record.
 ** Read-only afterwards, so any number of threads may read it. */
 plm_status plm_catalog_create(const char *overlay_dir, plm_catalog **out, plm_error *err)
     PLM_MUST_USE;

@@ -67,11 +67,21 @@ void plm_file_unmap(plm_file *f)
     f->bytes = 0;
 }
 
-static plm_status open_regular(const char *path, FILE **out, plm_error *err)
+static plm_status fail_large(const char *path, size_t max_bytes, plm_error *err)
+{
+    return plm_fail(err, PLM_E_LIMIT, "file too large, %.200s: more than %zu bytes; split it", path,
+                    max_bytes);
+}
+
+static plm_status open_text(const char *path, size_t max_bytes, FILE **out, plm_error *err)
 {
     int fd;
     off_t size;
     PLM_TRY(open_file(path, &fd, &size, err));
+    if ((uint64_t)size > max_bytes) {
+        close(fd);
+        return fail_large(path, max_bytes, err);
+    }
     *out = fdopen(fd, "rb");
     if (*out != NULL)
         return PLM_OK;
@@ -86,7 +96,7 @@ plm_status plm_file_read(const char *path, size_t max_bytes, char **text, size_t
     *bytes = 0;
     FILE *in = stdin;
     if (strcmp(path, "-") != 0)
-        PLM_TRY(open_regular(path, &in, err));
+        PLM_TRY(open_text(path, max_bytes, &in, err));
     size_t room = 0, n = 0;
     char *buf = NULL;
     plm_status status = PLM_OK;
@@ -104,8 +114,7 @@ plm_status plm_file_read(const char *path, size_t max_bytes, char **text, size_t
         size_t got = fread(buf + n, 1, room - n - 1, in);
         n += got;
         if (n > max_bytes) {
-            status = plm_fail(err, PLM_E_LIMIT, "file too large, %s: more than %zu bytes; split it",
-                              path, max_bytes);
+            status = fail_large(path, max_bytes, err);
             break;
         }
         if (got == 0) {

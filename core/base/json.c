@@ -1,6 +1,7 @@
 #include "core/base/json.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "core/base/json_alloc.h"
 
@@ -30,6 +31,10 @@ plm_status plm_json_parse(const char *text, size_t n, const char *where, json_t 
 {
     json_error_t e;
     *out = NULL;
+    if (n >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) { /* byte order mark of some editors */
+        text += 3;
+        n -= 3;
+    }
     if (!plm_json_reserve(n))
         return plm_fail_memory(err, where);
     *out = json_loadb(text, n, JSON_REJECT_DUPLICATES, &e);

@@ -12,7 +12,8 @@
 
 #include "core/base/status.h"
 
-/* Parses text of n bytes: duplicate keys refused, nesting bounded by jansson (2048). */
+/* Parses text of n bytes: duplicate keys refused, nesting bounded by jansson (2048), a byte order mark
+** before it ignored. */
 plm_status plm_json_parse(const char *text, size_t n, const char *where, json_t **out,
                           plm_error *err) PLM_MUST_USE;
 plm_status plm_json_int(const json_t *obj, const char *key, bool need, int64_t lo, int64_t hi,

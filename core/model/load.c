@@ -2,6 +2,7 @@
 #include "core/model/load.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -251,8 +252,12 @@ plm_status plm_model_load(const plm_catalog *c, const char *name, plm_arch *out,
     struct stat st;
     if (strlen(name) < PATH_ROOM && stat(name, &st) == 0)
         return load_path(name, S_ISDIR(st.st_mode), out, err);
+    int why = strlen(name) < PATH_ROOM ? errno : ENOENT;
     bool path = strchr(name, '/') != NULL || ends_with(name, ".gguf") || ends_with(name, ".json") ||
                 ends_with(name, ".safetensors");
+    if (path && why != ENOENT && why != ENOTDIR)
+        return plm_fail(err, PLM_E_IO, "cannot read, %.200s: %s; check the path", name,
+                        strerror(why));
     if (path)
         return plm_fail(err, PLM_E_NOT_FOUND,
                         "no such file, %.200s: it does not exist; check the path", name);

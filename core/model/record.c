@@ -153,7 +153,8 @@ static plm_status read_kind(reader *r, const char *name, json_t *obj)
     if (!json_is_object(obj))
         return bad_value(r, name, "an object");
     if (a->n_kinds >= PLM_KINDS_MAX)
-        return plm_fail(r->err, PLM_E_LIMIT, "too many kinds of layer, %s: at most %d", r->where,
+        return plm_fail(r->err, PLM_E_LIMIT, "too many kinds of layer, %s: at most %d; merge equal "
+                        "ones", r->where,
                         PLM_KINDS_MAX);
     plm_layer *k = &a->kind[a->n_kinds];
     const char *like = NULL;
@@ -183,7 +184,8 @@ static plm_status add_layers(const reader *r, int32_t kind, int64_t count)
 {
     plm_arch *a = r->arch;
     if (count < 1 || count > PLM_LAYERS_MAX - a->layers)
-        return plm_fail(r->err, PLM_E_LIMIT, "too many layers, %s: at most %d", r->where,
+        return plm_fail(r->err, PLM_E_LIMIT, "too many layers, %s: at most %d; correct \"layers\"",
+                        r->where,
                         PLM_LAYERS_MAX);
     for (int64_t i = 0; i < count; i++)
         a->layer_kind[a->layers++] = (uint8_t)kind;

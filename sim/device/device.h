@@ -43,7 +43,8 @@ typedef struct plm_device {
     bool datacenter;            /* a batching server is its usual engine */
 } plm_device;
 
-/* id: catalog id, or the path of a JSON record. "ID:COUNT" is split by plm_device_split. */
+/* id: catalog id, or the path of a JSON record. "ID:COUNT" is split by plm_device_split. The record is
+** read and checked (plm_device_check). */
 plm_status plm_device_load(const plm_catalog *c, const char *id, plm_device *out, plm_error *err)
     PLM_MUST_USE;
 plm_status plm_device_from_record(const char *json, size_t bytes, const char *where,

@@ -352,6 +352,13 @@ plm_status plm_config_kv_tokens(const plm_config *c, double tokens, double *out,
         *out = (double)c->machine.prof.max_seqs * tokens * c->par.dp;
     else
         *out = (double)l.max_batch * tokens;
+    const plm_profile *p = &c->machine.prof;
+    if (l.state_bytes > 0 && p->state_share > 0) { /* two pools; a request needs room in both */
+        double pool = (double)l.kv_pool_bytes, share = p->state_share;
+        double states = pool * share / (fmax(1, p->state_copies) * (double)l.state_bytes);
+        double caches = l.kv_bytes > 0 ? pool * (1 - share) / (double)l.kv_bytes : states;
+        *out = fmin(*out, floor(fmin(states, caches)) * c->par.dp * tokens);
+    }
     return PLM_OK;
 }
 
@@ -400,23 +407,24 @@ double plm_config_step(const plm_config *c, int64_t q_len, int64_t kv_len, int64
 
 /* ---- price ---- */
 
-bool plm_config_price(const plm_catalog *cat, const char *device, double given, double *usd,
-                      char *source, size_t cap)
+plm_status plm_config_price(const plm_catalog *cat, const char *device, double given, double *usd,
+                            char *source, size_t cap, plm_error *err)
 {
     plm_price p;
     if (given >= 0) {
         *usd = given;
         snprintf(source, cap, "as given");
-        return true;
+        return PLM_OK;
     }
-    if (plm_price_find(cat, device, NULL, &p, NULL) != PLM_OK) {
-        source[0] = '\0';
-        return false;
-    }
+    *usd = -1;
+    source[0] = '\0';
+    plm_status status = plm_price_find(cat, device, NULL, &p, err);
+    if (status != PLM_OK) /* nobody rents it, or a list that cannot be read */
+        return status == PLM_E_NOT_FOUND ? PLM_OK : status;
     *usd = p.usd_per_hour;
     if (p.n > 1) /* its source says how many, their span and the newest date */
         snprintf(source, cap, "%s, %s", p.term, p.source);
     else
         snprintf(source, cap, "%s, %s, %s, %s", p.venue, p.term, p.date, p.source);
-    return true;
+    return PLM_OK;
 }

@@ -51,9 +51,9 @@ plm_status plm_config_kv_tokens(const plm_config *c, double tokens, double *out,
 double plm_config_step(const plm_config *c, int64_t q_len, int64_t kv_len, int64_t count,
                        int64_t logit_rows, plm_step *out, double *slowest);
 
-/* Price of one device-hour: the query's, else the catalog's; false, and why in note, if none. */
-bool plm_config_price(const plm_catalog *cat, const char *device, double given, double *usd,
-                      char *source, size_t cap);
+/* Price of one device-hour: the query's, else the catalog's; *usd is -1 if it has none. */
+plm_status plm_config_price(const plm_catalog *cat, const char *device, double given, double *usd,
+                            char *source, size_t cap, plm_error *err) PLM_MUST_USE;
 /* Drops cached programs of earlier answers beyond a few tens. */
 void plm_session_trim(plm_session *s);
 plm_figure plm_figure_band(double value, const double band[2]);

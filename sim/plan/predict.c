@@ -112,15 +112,16 @@ static plm_status serve(const plm_config *c, const plm_query *q, plm_serving *ou
 
 /* Without a closed loop: the time of this prefill and of these decode steps. With one: the time a
 ** request takes of the deployment, split as the two phases would take it alone. */
-static void put_cost(const plm_catalog *cat, const plm_config *c, const plm_query *q,
-                     double devices, plm_answer *a)
+static plm_status put_cost(const plm_catalog *cat, const plm_config *c, const plm_query *q,
+                           double devices, plm_answer *a, plm_error *err)
 {
     double usd;
-    a->has_cost = plm_config_price(cat, c->machine.dev.id, q->price_usd, &usd, a->price_source,
-                                   sizeof a->price_source);
+    PLM_TRY(plm_config_price(cat, c->machine.dev.id, q->price_usd, &usd, a->price_source,
+                             sizeof a->price_source, err));
+    a->has_cost = usd >= 0;
     if (!a->has_cost) {
         add_note(a, "no price is known for this device, give one with --price");
-        return;
+        return PLM_OK;
     }
     a->usd_per_hour = usd * devices;
     double paid = a->usd_per_hour / (q->utilisation > 0 ? q->utilisation : 1);
@@ -139,6 +140,7 @@ static void put_cost(const plm_catalog *cat, const plm_config *c, const plm_quer
         a->usd_per_mtok_input = 0;
     if (q->gen == 0 || !(a->usd_per_mtok_output > 0))
         a->usd_per_mtok_output = 0;
+    return PLM_OK;
 }
 
 plm_status plm_predict(plm_session *s, const plm_query *q, plm_answer *out, plm_error *err)
@@ -179,6 +181,5 @@ plm_status plm_predict(plm_session *s, const plm_query *q, plm_answer *out, plm_
     } else if (out->has_serving) {
         PLM_TRY(serve(&c, q, &out->serving, err));
     }
-    put_cost(plm_session_catalog(s), &c, q, devices, out);
-    return PLM_OK;
+    return put_cost(plm_session_catalog(s), &c, q, devices, out, err);
 }

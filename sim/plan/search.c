@@ -156,9 +156,8 @@ static plm_status add_device(search *x, const char *text, plm_error *err)
         most = q->max_devices;
     PLM_TRY(plm_session_machine(x->s, id, q->engine, &m, err));
     double price = -1;
-    if (!plm_config_price(plm_session_catalog(x->s), m->dev.id, q->price_usd, &price, source,
-                          sizeof source))
-        price = -1;
+    PLM_TRY(plm_config_price(plm_session_catalog(x->s), m->dev.id, q->price_usd, &price, source,
+                             sizeof source, err));
     size_t n = list_quants(q, m, quants);
     for (size_t i = 0; i < n; i++) {
         plm_query one;
