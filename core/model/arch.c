@@ -98,6 +98,27 @@ static plm_status check_ranges(const plm_arch *a, plm_field_table t, const void 
     return PLM_OK;
 }
 
+/* Two parts of a head, one rotated; an indexer; groups of the output. */
+static plm_status check_latent(const plm_arch *a, const plm_layer *k, plm_error *err)
+{
+    bool mla = k->attn == PLM_ATTN_MLA;
+    if (mla && k->kv_lora < 1)
+        return bad(a, "kv_lora", k->kv_lora, "latent attention needs a positive rank", err);
+    if (mla && k->dk != k->nope + k->rope_dim)
+        return bad(a, "dk", k->dk, "not qk_nope_head_dim + qk_rope_head_dim", err);
+    if (mla && k->kv_shared_layer >= 0)
+        return bad(a, "kv_shared_layer", k->kv_shared_layer, "latent layers share no cache", err);
+    if (mla && (k->nope < 1 || k->rope_dim < 2 || k->rope_dim % 2 != 0))
+        return bad(a, "rope_dim", k->rope_dim, "want a positive nope and an even rope_dim", err);
+    if ((k->index_heads > 0 || k->index_top_k > 0) &&
+        (k->index_heads < 1 || k->index_dim < 1 || k->index_top_k < 1))
+        return bad(a, "index_top_k", k->index_top_k, "an indexer needs heads, dimension and top-k",
+                   err);
+    if (k->o_groups > 0 && k->heads % k->o_groups != 0)
+        return bad(a, "o_groups", k->o_groups, "does not divide num_attention_heads", err);
+    return PLM_OK;
+}
+
 static plm_status check_attention(const plm_arch *a, const plm_layer *k, plm_error *err)
 {
     if (k->heads < 1)
@@ -118,17 +139,14 @@ static plm_status check_attention(const plm_arch *a, const plm_layer *k, plm_err
                     k->attn == PLM_ATTN_COMPRESSED;
     if (windowed && k->window < 1)
         return bad(a, "window", k->window, "a windowed layer needs a positive window", err);
-    if (k->attn == PLM_ATTN_MLA && k->kv_lora < 1)
-        return bad(a, "kv_lora", k->kv_lora, "latent attention needs a positive rank", err);
-    if (k->attn == PLM_ATTN_MLA && k->dk != k->nope + k->rope_dim)
-        return bad(a, "dk", k->dk, "not qk_nope_head_dim + qk_rope_head_dim", err);
-    if (k->index_heads > 0 && (k->index_dim < 1 || k->index_top_k < 1))
-        return bad(a, "index_top_k", k->index_top_k, "an indexer needs dimension and top-k", err);
-    if (k->o_groups > 0 && k->heads % k->o_groups != 0)
-        return bad(a, "o_groups", k->o_groups, "does not divide num_attention_heads", err);
+    if (k->attn != PLM_ATTN_MLA && k->dk != k->dv && (k->k_eq_v || k->out_gate))
+        return bad(a, "dv", k->dv, "must be dk where keys serve as values or q's width as a gate",
+                   err);
+    if (k->attn == PLM_ATTN_COMPRESSED && k->dv > k->dk)
+        return bad(a, "dv", k->dv, "entries hold no more columns than keys", err);
     if (k->rope.n_factors > 0 && (a->rope_short == NULL || a->rope_long == NULL))
         return bad(a, "n_factors", k->rope.n_factors, "factors without their arrays", err);
-    return PLM_OK;
+    return check_latent(a, k, err);
 }
 
 static plm_status check_recurrent(const plm_arch *a, const plm_layer *k, plm_error *err)
@@ -155,6 +173,9 @@ static plm_status check_ffn(const plm_arch *a, const plm_layer *k, plm_error *er
 {
     if ((k->ffn > 0 || k->experts > 0) && k->act == PLM_FN_NONE)
         return bad(a, "act", 0, "a feed-forward half needs an activation", err);
+    bool two = k->act == PLM_FN_SWIGLU_OAI || k->act == PLM_FN_SITU;
+    if ((two && !k->glu) || k->act == PLM_FN_SOFTMAX || k->act == PLM_FN_SOFTMAX_TOPK)
+        return bad(a, "act", (double)k->act, "no activation of this kind of feed-forward half", err);
     if (k->experts == 0) {
         if (k->top_k > 0 || k->shared_ffn > 0 || k->shared_experts > 0)
             return bad(a, "experts", 0, "expert fields without experts", err);
@@ -171,8 +192,10 @@ static plm_status check_ffn(const plm_arch *a, const plm_layer *k, plm_error *er
         (k->experts % k->n_group != 0 || k->topk_group < 1 || k->topk_group > k->n_group))
         return bad(a, "n_group", k->n_group, "must divide num_experts, with topk_group inside it",
                    err);
-    if (!k->hash_routed && k->router_fn == PLM_FN_NONE)
-        return bad(a, "router_fn", 0, "a router needs a function", err);
+    if (k->router_fn != PLM_FN_SOFTMAX && k->router_fn != PLM_FN_SOFTMAX_TOPK &&
+        k->router_fn != PLM_FN_SIGMOID && k->router_fn != PLM_FN_SQRT_SOFTPLUS)
+        return bad(a, "router_fn", (double)k->router_fn, "a router needs a function of its own",
+                   err);
     return PLM_OK;
 }
 
@@ -181,7 +204,8 @@ static plm_status check_kind(const plm_arch *a, const plm_layer *k, plm_error *e
     PLM_TRY(check_ranges(a, plm_fields_layer(), k, err));
     PLM_TRY(check_ranges(a, plm_fields_rope(), &k->rope, err));
     if ((unsigned)k->attn >= PLM_ATTN_COUNT || (unsigned)k->act >= PLM_FN_COUNT ||
-        (unsigned)k->router_fn >= PLM_FN_COUNT)
+        (unsigned)k->router_fn >= PLM_FN_COUNT || (unsigned)k->qk_norm > PLM_QK_L2 ||
+        (unsigned)k->rope.scaling >= PLM_ROPE_SCALING_COUNT)
         return bad(a, "attn", (double)k->attn, "unknown", err);
     if (k->attn == PLM_ATTN_GATED_DELTA || k->attn == PLM_ATTN_KDA || k->attn == PLM_ATTN_MAMBA2)
         PLM_TRY(check_recurrent(a, k, err));

@@ -29,6 +29,8 @@ static int64_t stage_devices(const plm_builder *x)
 /* Rows of the table for ids; another shard's tokens give 0, and the sum over tp all of them. */
 static plm_value_id look_up(plm_builder *x, plm_value_id ids)
 {
+    if (x->table == PLM_NONE && x->a->tied_head)
+        x->table = x->head; /* a last stage that has made its copy */
     if (x->table == PLM_NONE)
         x->table = plm_emit_matrix(x, PLM_ROLE_EMBED, "token_embd", vocab_rows(x), x->a->hidden);
     plm_node_begin(x->g, PLM_OP_EMBED);

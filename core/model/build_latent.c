@@ -61,7 +61,7 @@ static plm_value_id choose_keys(plm_builder *x, plm_value_id in, plm_value_id q_
 {
     const plm_layer *l = x->l;
     int64_t heads = l->index_heads, d = l->index_dim;
-    int64_t rotated = plm_min_i64(l->rope_dim > 0 ? l->rope_dim : l->rope.dims, d);
+    int64_t rotated = plm_min_i64(l->rope_dim > 0 ? l->rope_dim : l->rope.dims, d) / 2 * 2;
     plm_value_id q = plm_emit_linear(x, q_in, PLM_ROLE_INDEX, "index_q", heads * d, q_width, false);
     q = plm_emit_rope(x, plm_emit_heads(x, q, heads, d), &l->rope, rotated);
     if (kv->keys == PLM_NONE)

@@ -189,6 +189,25 @@ static plm_status add_kind_terms(const plm_arch *a, const plm_kv_options *o, con
     return fits ? PLM_OK : fail_size(a, "KV cache", err);
 }
 
+/* Layers of a stage that read caches of an earlier stage: the stage holds a copy of each. Windows of
+** compressed layers, whose entries alone are shared, are not part of it. */
+static plm_status add_copies(const plm_arch *a, const plm_kv_options *o, int32_t first, int32_t end,
+                             int64_t tp, kv_shape *s, plm_error *err)
+{
+    bool held[PLM_LAYERS_MAX] = {false};
+    for (int32_t i = first; i < end; i++) {
+        int32_t source = plm_arch_layer(a, i)->kv_shared_layer;
+        if (source < 0 || source >= first || held[source])
+            continue;
+        held[source] = true;
+        plm_layer copy = *plm_arch_layer(a, source);
+        if (copy.attn == PLM_ATTN_COMPRESSED)
+            copy.window = 0;
+        PLM_TRY(add_kind_terms(a, o, &copy, 1, tp, s, err));
+    }
+    return PLM_OK;
+}
+
 static plm_status make_shape(const plm_arch *a, const plm_kv_options *o, kv_shape *s,
                              plm_error *err)
 {
@@ -201,7 +220,7 @@ static plm_status make_shape(const plm_arch *a, const plm_kv_options *o, kv_shap
     for (int32_t k = 0; k < a->n_kinds && k < PLM_KINDS_MAX; k++)
         if (count[k] > 0)
             PLM_TRY(add_kind_terms(a, o, &a->kind[k], count[k], tp, s, err));
-    return PLM_OK;
+    return add_copies(a, o, first, end, tp, s, err);
 }
 
 /* Bytes of a sequence of `tokens` tokens, both parts; false when they do not fit int64. */
