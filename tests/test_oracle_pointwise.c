@@ -244,6 +244,38 @@ static void softmax_rows(void **state)
     case_ok(&k, plm_oracle_softmax);
 }
 
+/* Two streams of three columns by hand; two tokens. */
+static void streams_by_hand(void **state)
+{
+    (void)state;
+    static const double x[] = {1, 2, 3, 10, 20, 30, 4, 5, 6, -1, -2, -3};
+    static const double w[] = {0.5, 0.1, 2, 1}, m[] = {1, 0, 0.5, 2, 0, 1, 1, 0};
+    static const double y[] = {100, 200, 300, 1, 1, 1};
+    double sum[6], mixed[12];
+    node_case k;
+    case_init(&k, PLM_OP_STREAM_SUM);
+    case_in(&k, 0, x, DIMS(2, 2, 3));
+    case_in(&k, 1, w, DIMS(2, 2));
+    case_out(&k, 0, sum, DIMS(2, 3));
+    case_ok(&k, plm_oracle_stream_sum);
+    assert_all_close(sum, (const double[]){1.5, 3, 4.5, 7, 8, 9}, 6, 1e-15, 0);
+    case_in(&k, 1, w, DIMS(4, 1));
+    case_refused(&k, plm_oracle_stream_sum, "w");
+    case_init(&k, PLM_OP_STREAM_MIX);
+    case_in(&k, 0, x, DIMS(2, 2, 3));
+    case_in(&k, 1, m, DIMS(2, 2, 2));
+    case_in(&k, 2, y, DIMS(2, 3));
+    case_in(&k, 3, w, DIMS(2, 2));
+    case_out(&k, 0, mixed, DIMS(2, 2, 3));
+    case_ok(&k, plm_oracle_stream_mix);
+    /* x0 + 0.5 y; 0.5 x0 + 2 x1 + 0.1 y; x1 + 2 y; x0 + y */
+    assert_all_close(mixed,
+                     (const double[]){51, 102, 153, 30.5, 61, 91.5, 1, 0, -1, 5, 6, 7}, 12, 1e-15,
+                     0);
+    case_in(&k, 2, y, DIMS(3, 2));
+    case_refused(&k, plm_oracle_stream_mix, "y");
+}
+
 static void scale_softcap_and_in_place(void **state)
 {
     (void)state;
@@ -434,6 +466,7 @@ int main(void)
         cmocka_unit_test(unary_functions_far_out),
         cmocka_unit_test(glu_variants),
         cmocka_unit_test(softmax_rows),
+        cmocka_unit_test(streams_by_hand),
         cmocka_unit_test(scale_softcap_and_in_place),
         cmocka_unit_test(cast_rounds_to_the_dtype),
         cmocka_unit_test(quant_int8_blocks_by_hand),

@@ -22,6 +22,7 @@ static const char prelude[] =
     "input @qx:f8e4m3[T,64]\ninput @lat:bf16[T,1,24]\ninput @q24:bf16[T,4,24]\n"
     "input @g:f32[T,4]\ninput @g3:f32[T,4,16]\ninput @hk:bf16[T,2,16]\ninput @hv:bf16[T,4,8]\n"
     "input @qi:bf16[T,4,16]\ninput @one3:bf16[T,1,16]\ninput @z32:bf16[T,32]\n"
+    "input @m4:f32[T,4,4]\ninput @s16:bf16[T,16]\n"
     "weight @table:q8_0[1000,64] role=embed\nweight @ftab:f16[1000,64]\nweight @w:q4_0[96,64]\n"
     "weight @b96:f32[96]\nweight @n64:f32[64]\nweight @n16:f32[16]\nweight @n8:f32[8]\n"
     "weight @wh:bf16[4,32,16]\nweight @we:mxfp4[8,96,64]\nweight @be:f32[8,96]\n"
@@ -62,6 +63,8 @@ static const char *const good[] = {
     "%0:f32[T,8] = softmax(@logits)",
     "%0:bf16[T,4,16] = rope(@x3, @pos) {rope_dims=16, theta=10000}",
     "%0:bf16[T,4,16] = rope(@x3, @pos, @fac) {rope_dims=16, rope_scaling=longrope}",
+    "%0:bf16[T,16] = stream_sum(@x3, @g)",
+    "%0:bf16[T,4,16] = stream_mix(@x3, @m4, @s16, @g)",
     "%0:f8e4m3[T,64] = quant(@x) {block=0}",
     "%0:bf16[T,64] = dequant(@qx)",
     "%0:bf16[C,2,16], %1:bf16[C,2,8] = kv_write(@k, @kc, @v, @vc)",
@@ -75,6 +78,7 @@ static const char *const good[] = {
     "%0:i32[T,128] = index(@qi, @ic, @g) {heads=4, dk=16, top_k=128}",
     "%0:bf16[T,64], %1:f32[S,8,64] = kv_pool(@x, @y, @pool) {ratio=8}",
     "%0:f32[T,2], %1:i32[T,2] = gate(@logits, @n8) {fn=sigmoid, experts=8, top_k=2, renorm=1}",
+    "%0:f32[T,2], %1:i32[T,2] = gate(@logits, _, @tid) {fn=sigmoid, experts=8, top_k=2}",
     "%0:bf16[%3,64], %1:i32[9], %2:i32[%3] = moe_sort(@x, @tid) {experts=8, top_k=2}",
     "%0:bf16[T,64], %1:i32[5], %2:i32[T] = moe_sort(@x, @tid) {experts=8, local_experts=4}",
     "%0:bf16[T,64] = moe_combine(@xe, @perm, @tw)",
@@ -149,6 +153,11 @@ static const struct {
     {"%0:i32[T,128] = index(@qi, @ic, @g) {heads=4}", "top_k: missing"},
     {"%0:bf16[T,64], %1:f32[S,8,64] = kv_pool(@x, @y, @pool) {ratio=4}", "ratio"},
     {"%0:f32[T,9], %1:i32[T,9] = gate(@logits) {top_k=9}", "top_k"},
+    {"%0:f32[T,3], %1:i32[T,3] = gate(@logits, _, @tid) {top_k=3}", "input 2"},
+    {"%0:f32[T,2], %1:i32[T,2] = gate(@logits, _, @tw) {top_k=2}", "integer"},
+    {"%0:bf16[T,16] = stream_sum(@x3, @tw)", "input 1, dim 1"},
+    {"%0:bf16[T,4,16] = stream_mix(@x3, @g3, @s16, @g)", "input 1, dim 2"},
+    {"%0:bf16[T,4,16] = stream_mix(@x3, @m4, @x, @g)", "input 2, dim 1"},
     {"%0:f32[T,2], %1:i32[T,2] = gate(@logits) {top_k=2, fn=relu}", "fn"},
     {"%0:bf16[E,64], %1:i32[9], %2:i32[E] = moe_sort(@x, @tid) {experts=8, top_k=3}", "top_k"},
     {"%0:bf16[E,64], %1:i32[17], %2:i32[E] = moe_sort(@x, @tid) {experts=8, local_experts=16}",

@@ -117,6 +117,35 @@ static plm_work attention_work(plm_dtype kv, int64_t heads, int64_t kv_heads, in
     return w;
 }
 
+/* Four streams of 4096 columns, three tokens: each array once; a weight times each column of a stream,
+** and of the half's output. */
+static void streams_move_each_array_once(void **state)
+{
+    (void)state;
+    bench b;
+    open_bench(&b);
+    plm_value_id x = VALUE(&b, INPUT, BF16, b.T, k(&b, 4), k(&b, 4096));
+    plm_value_id w = VALUE(&b, INPUT, BF16, b.T, k(&b, 4));
+    plm_node_begin(&b.g, PLM_OP_STREAM_SUM);
+    plm_node_in(&b.g, x);
+    plm_node_in(&b.g, w);
+    plm_value_id y = plm_node_end(&b.g, PLM_DT_COUNT);
+    plm_work sum = work_of(&b, 3, 0, 1, 0);
+    assert_close(sum.vector_flop, 2.0 * 3 * 4 * 4096, 0, 0);
+    assert_close(sum.act_read_bytes, 2.0 * 3 * (4 * 4096 + 4), 0, 0);
+    assert_close(sum.act_write_bytes, 2.0 * 3 * 4096, 0, 0);
+    const plm_value_id in[] = {x, VALUE(&b, INPUT, BF16, b.T, k(&b, 4), k(&b, 4)), y, w};
+    plm_node_begin(&b.g, PLM_OP_STREAM_MIX);
+    for (size_t i = 0; i < 4; i++)
+        plm_node_in(&b.g, in[i]);
+    plm_node_end(&b.g, PLM_DT_COUNT);
+    plm_work mix = work_of(&b, 3, 0, 1, 0);
+    assert_close(mix.vector_flop, 2.0 * 3 * 4 * 4096 * 5, 0, 0);
+    assert_close(mix.act_read_bytes, 2.0 * 3 * (5 * 4096 + 20), 0, 0);
+    assert_close(mix.act_write_bytes, 2.0 * 3 * 4 * 4096, 0, 0);
+    plm_graph_fini(&b.g);
+}
+
 /* hw_facts c.1: B 1, H 32, Hkv 8, S 8192, d 128, bf16, causal. The published figures take half of S^2
 ** pairs; exactly there are S (S + 1) / 2, a share of 1/S more. */
 static void prefill_attention_matches_published_counts(void **state)
@@ -394,6 +423,7 @@ static void links_count_their_message(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(streams_move_each_array_once),
         cmocka_unit_test(linear_counts_flop_and_bytes),
         cmocka_unit_test(prefill_attention_matches_published_counts),
         cmocka_unit_test(decode_attention_has_gqa_intensity),

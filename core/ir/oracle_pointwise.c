@@ -301,3 +301,40 @@ plm_status plm_oracle_softmax(const plm_oracle_ctx *c, const plm_array *in, plm_
         plm_oracle_softmax_row(&in[0].data[r * n], n, &out[0].data[r * n]);
     return PLM_OK;
 }
+
+plm_status plm_oracle_stream_sum(const plm_oracle_ctx *c, const plm_array *in, plm_array *out,
+                                 plm_error *err)
+{
+    PLM_TRY(plm_oracle_shape(c, &in[0], "x", PLM_SHAPE(PLM_ANY, PLM_ANY, PLM_ANY), err));
+    int64_t T = in[0].dim[0], n = in[0].dim[1], h = in[0].dim[2];
+    PLM_TRY(plm_oracle_shape(c, &in[1], "w", PLM_SHAPE(T, n), err));
+    PLM_TRY(plm_oracle_shape(c, &out[0], "output", PLM_SHAPE(T, h), err));
+    for (int64_t t = 0; t < T; t++)
+        for (int64_t d = 0; d < h; d++) {
+            double sum = 0;
+            for (int64_t i = 0; i < n; i++)
+                sum += in[1].data[t * n + i] * in[0].data[(t * n + i) * h + d];
+            out[0].data[t * h + d] = sum;
+        }
+    return PLM_OK;
+}
+
+plm_status plm_oracle_stream_mix(const plm_oracle_ctx *c, const plm_array *in, plm_array *out,
+                                 plm_error *err)
+{
+    PLM_TRY(plm_oracle_shape(c, &in[0], "x", PLM_SHAPE(PLM_ANY, PLM_ANY, PLM_ANY), err));
+    int64_t T = in[0].dim[0], n = in[0].dim[1], h = in[0].dim[2];
+    PLM_TRY(plm_oracle_shape(c, &in[1], "m", PLM_SHAPE(T, n, n), err));
+    PLM_TRY(plm_oracle_shape(c, &in[2], "y", PLM_SHAPE(T, h), err));
+    PLM_TRY(plm_oracle_shape(c, &in[3], "w", PLM_SHAPE(T, n), err));
+    PLM_TRY(plm_oracle_shape(c, &out[0], "output", PLM_SHAPE(T, n, h), err));
+    for (int64_t t = 0; t < T; t++)
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t d = 0; d < h; d++) {
+                double sum = in[3].data[t * n + i] * in[2].data[t * h + d];
+                for (int64_t j = 0; j < n; j++)
+                    sum += in[1].data[(t * n + i) * n + j] * in[0].data[(t * n + j) * h + d];
+                out[0].data[(t * n + i) * h + d] = sum;
+            }
+    return PLM_OK;
+}

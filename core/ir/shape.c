@@ -19,6 +19,8 @@ static plm_status by_pattern(plm_graph *g, const plm_node *n, const char *patter
     }
 RULE(linear, ".k nk ?n", ".n")
 RULE(bmm, "THk Hnk", "THn")
+RULE(stream_sum, "Tnh Tn", "Th")
+RULE(stream_mix, "Tnh Tnn Th Tn", "Tnh")
 RULE(lora_expand, "Tn Tr Anr #T", "Tn")
 RULE(kv_copy, "CGd #P2", "=0")
 RULE(moe_combine, "Eh #E Tk", "Th")

@@ -225,7 +225,7 @@ static const struct {
     [PLM_OP_QUANT] = {3, 0, false},   [PLM_OP_DEQUANT] = {1, 0, false},
 };
 
-/* Shared by ops that map or move elements. ROPE: a rotation is 6 FLOP a pair of columns; cos and sin
+/* Shared by ops that map or move elements. STREAM_SUM, STREAM_MIX: multiply and add by each weight. ROPE: a rotation is 6 FLOP a pair of columns; cos and sin
 ** come from a table. ARGMAX, TOP_K: one comparison an input element. GATHER reads what it keeps. */
 void plm_work_pointwise(const plm_graph *g, const plm_node *n, const int64_t *dim_values,
                         const plm_batch *b, plm_work *w)
@@ -241,6 +241,10 @@ void plm_work_pointwise(const plm_graph *g, const plm_node *n, const int64_t *di
         double d = plm_work_dim(g, n->in[0], 2, dim_values);
         double dims = (double)plm_attr_int(g, n, PLM_ATTR_ROPE_DIMS, (int64_t)d);
         w->vector_flop += d > 0 ? 3.0 * out * dims / d : 0.0;
+    } else if (n->op == PLM_OP_STREAM_SUM) {
+        w->vector_flop += 2.0 * plm_work_elements(g, n->in[0], dim_values);
+    } else if (n->op == PLM_OP_STREAM_MIX) {
+        w->vector_flop += 2.0 * out * (plm_work_dim(g, n->in[0], 1, dim_values) + 1.0);
     } else if (n->op == PLM_OP_ARGMAX || n->op == PLM_OP_TOP_K) {
         w->vector_flop += plm_work_elements(g, n->in[0], dim_values);
     } else if (n->op == PLM_OP_GATHER) {

@@ -61,34 +61,20 @@ static plm_value_id feed_forward(plm_builder *x, plm_value_id in, plm_value_id n
 
 /* ---- hyper-connections ---- */
 
-/* DeepSeek-V4 carries `hyper` streams in place of one residual. Before each half a projection of
-*all
-** streams gives the weights by which they are summed into its input, kept, and given its output.
-*The
-** graph keeps each stream by one weight, where the model mixes every stream into every other: the
-** bytes, which are what it costs, are the same. */
+/* DeepSeek-V4 carries `hyper` streams in place of one residual (hyper-connections, arXiv
+** 2409.19606). Before each half a projection of all streams gives the weights by which they are
+** summed into its input, mixed with each other, and given its output. The model makes the rows and
+** columns of its mixing matrix sum to 1 by a few divisions of its n n numbers; these are left out. */
 typedef struct streams {
     plm_value_id all;     /* [T, n h] */
-    plm_value_id weights; /* [T, 2 n + n n]: in, kept, out */
+    plm_value_id weights; /* [T, 2 n + n n]: in, mixing, out */
 } streams;
 
-/* Weights start .. start + n as [T, n, 1]. */
-static plm_value_id stream_weights(plm_builder *x, plm_value_id weights, int64_t start)
-{
-    int64_t n = x->a->hyper;
-    return plm_emit_heads(x, plm_emit_slice(x, weights, 1, start, n), n, 1);
-}
-
-/* Sum over the streams of weight times stream: [T, h]. */
+/* Sum over the streams of weight [T, n] times stream: [T, h]. */
 static plm_value_id sum_streams(plm_builder *x, plm_value_id all, plm_value_id weights)
 {
-    int64_t n = x->a->hyper, h = x->a->hidden;
-    plm_value_id y = plm_emit_binary(x, PLM_OP_MUL, plm_emit_heads(x, all, n, h), weights);
-    y = plm_emit_heads(x, y, n * h, 0);
-    plm_value_id sum = plm_emit_slice(x, y, 1, 0, h);
-    for (int64_t i = 1; i < n; i++)
-        sum = plm_emit_binary(x, PLM_OP_ADD, sum, plm_emit_slice(x, y, 1, i * h, h));
-    return sum;
+    all = plm_emit_heads(x, all, x->a->hyper, x->a->hidden);
+    return plm_emit_binary(x, PLM_OP_STREAM_SUM, all, weights);
 }
 
 /* Projection of all streams to `count` weights between 0 and 1. */
@@ -109,7 +95,7 @@ static plm_value_id open_half(plm_builder *x, plm_value_id in, const char *name,
     if (n <= 1)
         return in;
     s->weights = mixing_weights(x, in, name, 2 * n + n * n);
-    return sum_streams(x, in, stream_weights(x, s->weights, 0));
+    return sum_streams(x, in, plm_emit_slice(x, s->weights, 1, 0, n));
 }
 
 /* The stream with the half's output y [T, h] added. */
@@ -119,11 +105,14 @@ static plm_value_id close_half(plm_builder *x, const streams *s, plm_value_id y)
     y = plm_emit_scaled(x, y, x->a->residual_scale);
     if (n <= 1)
         return plm_emit_binary(x, PLM_OP_ADD, s->all, y);
-    plm_value_id kept = plm_emit_binary(x, PLM_OP_MUL, plm_emit_heads(x, s->all, n, h),
-                                        stream_weights(x, s->weights, n));
-    y = plm_emit_repeat(x, plm_emit_heads(x, y, 1, h), 1, n);
-    y = plm_emit_binary(x, PLM_OP_MUL, y, stream_weights(x, s->weights, 2 * n));
-    return plm_emit_heads(x, plm_emit_binary(x, PLM_OP_ADD, kept, y), n * h, 0);
+    const plm_value_id in[] = {
+        plm_emit_heads(x, s->all, n, h),
+        plm_emit_heads(x, plm_emit_slice(x, s->weights, 1, n, n * n), n, n), y,
+        plm_emit_slice(x, s->weights, 1, n + n * n, n)};
+    plm_node_begin(x->g, PLM_OP_STREAM_MIX);
+    for (size_t i = 0; i < sizeof in / sizeof *in; i++)
+        plm_node_in(x->g, in[i]);
+    return plm_emit_heads(x, plm_node_end(x->g, PLM_DT_COUNT), n * h, 0);
 }
 
 plm_value_id plm_emit_spread(plm_builder *x, plm_value_id in)
@@ -139,7 +128,7 @@ plm_value_id plm_emit_gather_streams(plm_builder *x, plm_value_id in)
     int64_t n = x->a->hyper;
     if (n <= 1)
         return in;
-    return sum_streams(x, in, stream_weights(x, mixing_weights(x, in, "output_hc", n), 0));
+    return sum_streams(x, in, mixing_weights(x, in, "output_hc", n));
 }
 
 /* ---- layers ---- */
