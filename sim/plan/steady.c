@@ -146,16 +146,19 @@ static void meet_bursts(const loop *l, state *s)
 }
 
 /* Equal requests that were served one after another end, and come back, together: a bunch waits for
-** half of itself. When it is everybody, decodes share no step with a prompt. */
+** half of its own prompts, beside what the others make it wait (independent, so squares add). When
+** the bunch is everybody, decodes share no step with a prompt. */
 static void meet_bunches(const loop *l, state *s)
 {
     double m = l->others + 1, n = fmin(m, l->q->bunch);
     if (!(n > 1) || l->chunk.count <= 0)
         return;
-    double one = l->chunk.count * step_s(l, 0, 1, NULL);
-    s->queue = fmax(s->queue, one * (n + 1) / 2 - s->prefill);
+    double together = fmin(n, fmax(1, floor(l->chunks_max)));
+    double work = n / together * l->chunk.count * step_s(l, 0, together, NULL);
+    double mean = work * (n + 1) / (2 * n), steady = s->queue + s->prefill;
+    s->queue = (n < m ? hypot(steady, mean) : mean) - s->prefill;
     if (n >= m)
-        s->itl = step_s(l, m, 0, NULL) + one * (n - 1) / 2 / l->decodes_g;
+        s->itl = step_s(l, m, 0, NULL) + work * (n - 1) / (2 * n) / l->decodes_g;
 }
 
 static void name_bound(const loop *l, const plm_loop_query *q, plm_loop *out)
