@@ -44,7 +44,7 @@ static void checks(void **state)
     BAD("llama-3.1-8b", a.kind[0].rope.dims = 129, "rope dimensions");
     BAD("llama-3.1-8b", a.kind[0].rope.dims = 130, "rope dimensions");
     BAD("llama-3.1-8b", a.kind[0].rope.theta = INFINITY, "rope_theta");
-    BAD("llama-3.1-8b", a.kind[0].norms = 3, "norms");
+    BAD("llama-3.1-8b", a.kind[0].norms = 5, "norms");
     BAD("llama-3.1-8b", a.kind[0].act = PLM_FN_NONE, "act");
     BAD("llama-3.1-8b", a.kind[0].top_k = 2, "num_experts");
     BAD("llama-3.1-8b", a.kind[0].kv_shared_layer = 3, "kv_shared_layer");

@@ -155,6 +155,8 @@ static plm_status check_recurrent(const plm_arch *a, const plm_layer *k, plm_err
         return bad(a, "lin_v_heads", k->lin_v_heads, "a recurrent layer needs at least one", err);
     if (k->lin_dv < 1)
         return bad(a, "lin_dv", k->lin_dv, "must be positive", err);
+    if (k->attn == PLM_ATTN_SHORT_CONV)
+        return PLM_OK;
     if (k->attn == PLM_ATTN_MAMBA2) {
         if (k->ssm_groups < 1 || k->lin_v_heads % k->ssm_groups != 0)
             return bad(a, "ssm_groups", k->ssm_groups, "must divide the heads", err);
@@ -207,12 +209,13 @@ static plm_status check_kind(const plm_arch *a, const plm_layer *k, plm_error *e
         (unsigned)k->router_fn >= PLM_FN_COUNT || (unsigned)k->qk_norm > PLM_QK_L2 ||
         (unsigned)k->rope.scaling >= PLM_ROPE_SCALING_COUNT)
         return bad(a, "attn", (double)k->attn, "unknown", err);
-    if (k->attn == PLM_ATTN_GATED_DELTA || k->attn == PLM_ATTN_KDA || k->attn == PLM_ATTN_MAMBA2)
+    if (k->attn == PLM_ATTN_GATED_DELTA || k->attn == PLM_ATTN_KDA ||
+        k->attn == PLM_ATTN_MAMBA2 || k->attn == PLM_ATTN_SHORT_CONV)
         PLM_TRY(check_recurrent(a, k, err));
     else if (k->attn != PLM_ATTN_NONE)
         PLM_TRY(check_attention(a, k, err));
-    if (k->norms != 1 && k->norms != 2 && k->norms != 4 && k->norms != 7)
-        return bad(a, "norms", k->norms, "want 1, 2, 4 or 7 a layer", err);
+    if (k->norms != 7 && (k->norms < 1 || k->norms > 4))
+        return bad(a, "norms", k->norms, "want 1 to 4, or 7 a layer", err);
     return check_ffn(a, k, err);
 }
 

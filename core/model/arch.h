@@ -27,7 +27,8 @@ typedef enum plm_attn {
     X(GATED_DELTA, "gated_delta") /* Qwen3-Next / Qwen3.5 linear attention */                      \
     X(KDA, "kda")                 /* Kimi delta attention: decay per channel */                    \
     X(MAMBA2, "mamba2")                                                                            \
-    X(COMPRESSED, "compressed")   /* DeepSeek-V4: one entry a `ratio` tokens + sliding window */
+    X(COMPRESSED, "compressed")   /* DeepSeek-V4: one entry a `ratio` tokens + sliding window */  \
+    X(SHORT_CONV, "short_conv")   /* LFM2: gated convolution over lin_v_heads lin_dv channels */
 #define PLM_ATTN_ENUM(id, name) PLM_ATTN_##id,
     PLM_ATTN_MAP(PLM_ATTN_ENUM)
 #undef PLM_ATTN_ENUM
@@ -66,6 +67,7 @@ typedef struct plm_layer {
     bool bias_q, bias_k, bias_v, bias_o;
     bool sinks;              /* one learned logit a head (gpt-oss) */
     bool out_gate;           /* attention output * sigmoid(gate), gate from q's projection */
+    bool gate_per_head;      /* ... or one gate a head, from a projection of its own (Laguna) */
     bool alibi;
     double softcap;          /* scores, 0 = none */
     double attn_scale;       /* 0 = 1/sqrt(dk) */
@@ -90,12 +92,13 @@ typedef struct plm_layer {
     bool shared_gate;        /* sigmoid gate on the shared expert (Qwen) */
     plm_fn router_fn;
     bool router_bias, router_linear_bias, expert_bias, renorm;
-    bool hash_routed;        /* experts by token id: no router matrix (DeepSeek-V4 first layers) */
+    bool hash_routed;        /* experts by token id, weighed by the router (DeepSeek-V4's first) */
     int32_t n_group, topk_group;
     double router_scale;
     /* norms around the two halves */
-    int32_t norms;           /* weights of `hidden` a layer: 1, 2, 4; 7 = 4 and one more before and
-                                after the routed half, one after the dense (Gemma-4 MoE) */
+    int32_t norms;           /* weights of `hidden` a layer: 1, 2, 4; 3 = one after the feed-forward
+                                half too (A.X-K1); 7 = 4 and one more before and after the routed
+                                half, one after the dense (Gemma-4 MoE) */
     bool parallel;           /* attention and FFN read the same input (GPT-J, Falcon) */
 } plm_layer;
 
@@ -108,6 +111,7 @@ typedef struct plm_arch {
     plm_norm norm;
     double norm_eps, norm_offset; /* offset 1: weight stored as w, used as 1 + w */
     bool norm_bias;
+    bool norm_plain;     /* norms of the stream have no weights (OLMo, nanochat) */
     bool embed_norm;     /* norm after the embedding (BLOOM) */
     int32_t pos_embed;   /* rows of a learned position table (GPT-2), 0 = none */
     double embed_scale;  /* 1, or sqrt(hidden) for Gemma */

@@ -220,6 +220,15 @@ static plm_layer_kv *source_kv(plm_builder *x, int32_t source, int64_t kv_heads)
     return kv;
 }
 
+/* y [T, heads, dv] times the sigmoid of one column a head of the layer's input. */
+static plm_value_id gate_heads(plm_builder *x, plm_value_id in, plm_value_id y, int64_t heads)
+{
+    plm_value_id g =
+        plm_emit_linear(x, in, PLM_ROLE_Q, "attn_gate", heads, x->a->hidden, false);
+    g = plm_emit_heads(x, plm_emit_unary(x, g, PLM_FN_SIGMOID), heads, 1);
+    return plm_emit_binary(x, PLM_OP_MUL, plm_emit_heads(x, y, heads, x->l->dv), g);
+}
+
 plm_value_id plm_emit_attention(plm_builder *x, plm_value_id in)
 {
     const plm_layer *l = x->l;
@@ -253,5 +262,8 @@ plm_value_id plm_emit_attention(plm_builder *x, plm_value_id in)
                        .scale = plm_softmax_scale(l, l->dk)};
     if (index != PLM_NONE)
         a.sparse_top_k = (int64_t)l->index_top_k * plm_max_i64(1, l->index_block);
-    return plm_emit_out(x, plm_emit_attend(x, &a), p.gate, heads * l->dv);
+    plm_value_id y = plm_emit_attend(x, &a);
+    if (l->gate_per_head)
+        y = gate_heads(x, in, y, heads);
+    return plm_emit_out(x, y, p.gate, heads * l->dv);
 }

@@ -222,12 +222,13 @@ plm_value_id plm_emit_rms(plm_builder *x, plm_value_id in, const char *name, int
 plm_value_id plm_emit_layer_norm(plm_builder *x, plm_value_id in, const char *name, int64_t n,
                                  bool bias)
 {
-    plm_value_id w = plm_emit_vector(x, PLM_ROLE_NORM, name, n);
+    plm_value_id w = name != NULL ? plm_emit_vector(x, PLM_ROLE_NORM, name, n) : PLM_NONE;
     plm_value_id b =
         bias ? weight(x, PLM_ROLE_NORM, name, ".bias", 1, (const int64_t[3]){n}) : PLM_NONE;
     plm_node_begin(x->g, PLM_OP_LAYER_NORM);
     plm_node_in(x->g, in);
-    plm_node_in(x->g, w);
+    if (name != NULL)
+        plm_node_in(x->g, w);
     if (bias)
         plm_node_in(x->g, b);
     plm_node_real(x->g, PLM_ATTR_EPS, x->a->norm_eps);
@@ -236,8 +237,11 @@ plm_value_id plm_emit_layer_norm(plm_builder *x, plm_value_id in, const char *na
 
 plm_value_id plm_emit_norm(plm_builder *x, plm_value_id in, const char *name, int64_t n)
 {
-    return x->a->norm == PLM_NORM_LAYER ? plm_emit_layer_norm(x, in, name, n, x->a->norm_bias)
-                                        : plm_emit_rms(x, in, name, n);
+    bool plain = x->a->norm_plain;
+    name = plain ? NULL : name;
+    return x->a->norm == PLM_NORM_LAYER
+               ? plm_emit_layer_norm(x, in, name, n, x->a->norm_bias && !plain)
+               : plm_emit_rms(x, in, name, n);
 }
 
 /* ---- pointwise, and rows moved ---- */

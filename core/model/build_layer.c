@@ -23,6 +23,7 @@ static plm_value_id mixer(plm_builder *x, plm_value_id in)
     case PLM_ATTN_GATED_DELTA:
     case PLM_ATTN_KDA:
     case PLM_ATTN_MAMBA2:
+    case PLM_ATTN_SHORT_CONV:
         return plm_emit_recurrence(x, in);
     case PLM_ATTN_MLA:
         return plm_emit_latent(x, in);
@@ -153,12 +154,11 @@ static plm_value_id plain_layer(plm_builder *x, plm_value_id in)
 {
     const plm_layer *l = x->l;
     int64_t h = x->a->hidden;
-    bool post = l->norms >= 4;
     streams s;
     if (has_mixer(l)) {
         plm_value_id y = open_half(x, in, "hc_attn", &s);
         y = plm_emit_reduce(x, mixer(x, plm_emit_norm(x, y, "attn_norm", h)));
-        if (post)
+        if (l->norms >= 4)
             y = plm_emit_norm(x, y, "post_attn_norm", h);
         in = close_half(x, &s, y);
     }
@@ -167,7 +167,7 @@ static plm_value_id plain_layer(plm_builder *x, plm_value_id in)
         if (l->norms >= 2 || !has_mixer(l))
             y = plm_emit_norm(x, at, "ffn_norm", h);
         y = feed_forward(x, at, y);
-        if (post)
+        if (l->norms >= 3)
             y = plm_emit_norm(x, y, "post_ffn_norm", h);
         in = close_half(x, &s, y);
     }

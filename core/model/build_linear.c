@@ -14,9 +14,9 @@
 ** the chunk_size of Nemotron-H's config. */
 enum { DELTA_CHUNK = 64, SSM_CHUNK = 128 };
 
-/* SiLU of the causal convolution of [T, c], with a fresh filter and tail. */
-static plm_value_id convolve(plm_builder *x, plm_value_id in, const char *name, const char *tail,
-                             int64_t channels, bool bias)
+/* fn of the causal convolution of [T, c], with a fresh filter and tail. */
+static plm_value_id convolve_fn(plm_builder *x, plm_value_id in, const char *name,
+                                const char *tail, int64_t channels, bool bias, plm_fn fn)
 {
     int64_t taps = x->l->conv_taps;
     if (taps < 2)
@@ -30,8 +30,15 @@ static plm_value_id convolve(plm_builder *x, plm_value_id in, const char *name, 
     plm_node_in(x->g, state);
     if (bias)
         plm_node_in(x->g, b);
-    plm_node_int(x->g, PLM_ATTR_FN, PLM_FN_SILU);
+    if (fn != PLM_FN_NONE)
+        plm_node_int(x->g, PLM_ATTR_FN, fn);
     return plm_node_end(x->g, PLM_DT_COUNT);
+}
+
+static plm_value_id convolve(plm_builder *x, plm_value_id in, const char *name, const char *tail,
+                             int64_t channels, bool bias)
+{
+    return convolve_fn(x, in, name, tail, channels, bias, PLM_FN_SILU);
 }
 
 static plm_value_id l2(plm_builder *x, plm_value_id in)
@@ -173,9 +180,26 @@ static plm_value_id mamba2(plm_builder *x, plm_value_id in)
     return gated_out(x, y, z, PLM_FN_SILU, 1, inner);
 }
 
+/* LFM2: three projections b, c, v of the input; out(c * conv(b * v)). Source: transformers,
+** modeling_lfm2.py. Tensor parallel splits the channels. */
+static plm_value_id short_conv(plm_builder *x, plm_value_id in)
+{
+    const plm_layer *l = x->l;
+    int64_t h = x->a->hidden, n = plm_ceil_div(l->lin_v_heads, x->b->par.tp) * l->lin_dv;
+    plm_value_id y = plm_emit_linear(x, in, PLM_ROLE_SSM_IN, "shortconv_in", 3 * n, h, l->bias_q);
+    plm_value_id b = plm_emit_slice(x, y, 1, 0, n), c = plm_emit_slice(x, y, 1, n, n);
+    plm_value_id v = plm_emit_slice(x, y, 1, 2 * n, n);
+    v = convolve_fn(x, plm_emit_binary(x, PLM_OP_MUL, b, v), "shortconv_conv", "conv_tail", n,
+                    l->bias_k, PLM_FN_NONE);
+    y = plm_emit_binary(x, PLM_OP_MUL, c, v);
+    return plm_emit_linear(x, y, PLM_ROLE_SSM_OUT, "shortconv_out", h, n, l->bias_o);
+}
+
 plm_value_id plm_emit_recurrence(plm_builder *x, plm_value_id in)
 {
     switch (x->l->attn) {
+    case PLM_ATTN_SHORT_CONV:
+        return short_conv(x, in);
     case PLM_ATTN_KDA:
         return kimi_delta(x, in);
     case PLM_ATTN_MAMBA2:

@@ -83,7 +83,7 @@ plm_value_id plm_emit_per_head(plm_builder *x, plm_value_id in, plm_role role, c
 plm_value_id plm_emit_norm(plm_builder *x, plm_value_id in, const char *name, int64_t n);
 /* RMS norm, whatever the model's norm is; name NULL = without weight. */
 plm_value_id plm_emit_rms(plm_builder *x, plm_value_id in, const char *name, int64_t n);
-/* Layer norm with or without a bias. */
+/* Layer norm with or without a bias; name NULL = without weight, bias false then. */
 plm_value_id plm_emit_layer_norm(plm_builder *x, plm_value_id in, const char *name, int64_t n,
                                  bool bias);
 plm_value_id plm_emit_binary(plm_builder *x, plm_op op, plm_value_id a, plm_value_id b);

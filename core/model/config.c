@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/json.h"
@@ -16,11 +17,11 @@ static plm_status read_heads(plm_config *c)
 {
     bool falcon = plm_config_trait(c, "plm_falcon"), multi = false, grouped = false;
     int32_t hidden = c->arch->hidden, group = 0;
-    PLM_TRY(plm_config_int(c, "num_attention_heads|n_head|n_heads|num_heads", PLM_CONFIG_NEEDED,
-                           1 << 16, &c->heads));
+    PLM_TRY(plm_config_int(c, "num_attention_heads|n_head|n_heads|num_heads|attention_heads",
+                           PLM_CONFIG_NEEDED, 1 << 16, &c->heads));
     if (c->heads == 0)
         return plm_config_bad(c, "num_attention_heads", "at least 1");
-    PLM_TRY(plm_config_int(c, "num_key_value_heads|num_kv_heads|n_head_kv|n_kv_heads", -1, 1 << 16,
+    PLM_TRY(plm_config_int(c, "num_key_value_heads|num_kv_heads|n_head_kv|n_kv_heads|kv_n_heads", -1, 1 << 16,
                            &c->kv_heads));
     PLM_TRY(plm_config_int(c, "num_key_value_groups|kv_group_size", 0, 1 << 16, &group));
     if (c->kv_heads < 0 && group > 0) { /* query heads that share a key-value head */
@@ -41,7 +42,8 @@ static plm_status read_heads(plm_config *c)
                         c->where, c->heads, c->kv_heads);
     PLM_TRY(plm_config_int(c, "head_dim|kv_channels|attention_head_dim", 0, 1 << 16, &c->head_dim));
     if (c->head_dim == 0) {
-        if (hidden % c->heads != 0 && !plm_config_has(c, "kv_lora_rank"))
+        if (hidden % c->heads != 0 && !plm_config_has(c, "kv_lora_rank") &&
+            !plm_config_trait(c, "plm_floor_head"))
             return plm_fail(c->err, PLM_E_INVALID,
                             "bad value of \"hidden_size\", %s: %d is not a multiple of %d heads; "
                             "give head_dim",
@@ -56,11 +58,16 @@ static plm_status read_norm(const plm_config *c)
     plm_arch *a = c->arch;
     const char *kind = plm_config_trait_text(c, "plm_norm", "rms");
     bool layer = strncmp(kind, "layer", 5) == 0;
-    if (!c->known && !plm_config_has(c, "rms_norm_eps"))
+    /* An unlisted family is a decoder with RMS norms if it says so, or has keys that no older
+    ** transformer has and none of a layer norm. */
+    bool modern = plm_config_has(c, "num_key_value_heads|rope_theta|rope_parameters|rope_scaling");
+    if (!c->known && !plm_config_has(c, "rms_norm_eps") &&
+        (!modern || plm_config_has(c, "layer_norm_eps|layer_norm_epsilon|layernorm_epsilon")))
         return plm_config_refuse(c, "model_type", c->type);
     a->norm = layer ? PLM_NORM_LAYER : PLM_NORM_RMS;
     a->norm_bias = strcmp(kind, "layer") == 0;
     a->norm_offset = plm_config_trait(c, "plm_norm_offset") ? 1 : 0;
+    a->norm_plain = plm_config_trait(c, "plm_norm_plain");
     return plm_config_real(c,
                            "rms_norm_eps|layer_norm_eps|layer_norm_epsilon|norm_epsilon|norm_eps|"
                            "layernorm_epsilon",
@@ -71,8 +78,10 @@ static plm_status read_scales(const plm_config *c)
 {
     plm_arch *a = c->arch;
     double divide = 0;
+    bool scaled = false;
     PLM_TRY(plm_config_real(c, "embedding_multiplier", 1, &a->embed_scale));
-    if (plm_config_trait(c, "plm_embed_sqrt"))
+    PLM_TRY(plm_config_flag(c, "scale_embedding|mup_enabled", false, &scaled));
+    if (scaled || plm_config_trait(c, "plm_embed_sqrt"))
         a->embed_scale = sqrt((double)a->hidden);
     PLM_TRY(plm_config_real(c, "final_logit_softcapping", 0, &a->logit_softcap));
     PLM_TRY(plm_config_real(c, "logit_scale", 0, &a->logit_scale));
@@ -103,6 +112,7 @@ static plm_status count_layers(const plm_config *c)
 static plm_status read_top(plm_config *c)
 {
     plm_arch *a = c->arch;
+    int32_t first = 0;
     PLM_TRY(count_layers(c));
     PLM_TRY(plm_config_int(c, "hidden_size|n_embd|d_model|n_embed|dim", PLM_CONFIG_NEEDED, 1 << 20,
                            &a->hidden));
@@ -116,13 +126,14 @@ static plm_status read_top(plm_config *c)
     PLM_TRY(read_heads(c));
     PLM_TRY(read_norm(c));
     PLM_TRY(read_scales(c));
-    PLM_TRY(plm_config_flag(c, "tie_word_embeddings", false, &a->tied_head));
+    PLM_TRY(plm_config_flag(c, "tie_word_embeddings|tie_embedding", false, &a->tied_head));
     PLM_TRY(
         plm_config_flag(c, "lm_head_bias", plm_config_trait(c, "plm_head_bias"), &a->head_bias));
     a->embed_norm = plm_config_trait(c, "plm_embed_norm");
     PLM_TRY(plm_config_int(c, "hc_mult", 0, 64, &a->hyper));
+    PLM_TRY(plm_config_int(c, "plm_pos_offset", 0, 64, &first)); /* rows before position 0 */
     if (plm_config_trait(c, "plm_pos_embed"))
-        a->pos_embed = (int32_t)plm_min_i64(a->max_context, 1 << 26);
+        a->pos_embed = (int32_t)plm_min_i64(a->max_context + first, 1 << 26);
     return plm_config_int(c, "num_nextn_predict_layers|mtp_num_hidden_layers|num_mtp_modules", 0,
                           64, &a->mtp_layers);
 }
@@ -131,8 +142,13 @@ static plm_status read_top(plm_config *c)
 static plm_status read_frame(const plm_config *c, plm_layer *k)
 {
     int32_t lns = 2;
-    bool parallel = false, grouped = false;
+    bool parallel = false, grouped = false, post = false;
     PLM_TRY(plm_config_int(c, "plm_norms", 2, 4, &k->norms));
+    PLM_TRY(plm_config_flag(c, "use_post_norm|use_sandwich_norm", false, &post));
+    if (post)
+        k->norms = 4;
+    if (k->experts > 0)
+        PLM_TRY(plm_config_int(c, "plm_norms_routed", k->norms, 7, &k->norms));
     if (k->experts > 0 && k->ffn > 0)
         PLM_TRY(plm_config_int(c, "plm_norms_moe", k->norms, 7, &k->norms));
     PLM_TRY(
@@ -159,18 +175,59 @@ static plm_status add_kind(const plm_config *c, const plm_layer *k, int32_t *ind
     return PLM_OK;
 }
 
+static plm_status check_keys(const plm_config *c, const json_t *obj)
+{
+    const char *key;
+    json_t *v;
+    json_object_foreach((json_t *)(uintptr_t)obj, key, v)
+    {
+        if (plm_config_key_matters(key, v))
+            return plm_config_refuse(c, "key", key);
+    }
+    return PLM_OK;
+}
+
+/* What a file says of one layer alone: an object of per_layer_config (transformers 5), whose names
+** are the layers' numbers, and heads from a list. */
+static plm_status enter_layer(const plm_config *c, int32_t layer, plm_config *own)
+{
+    json_t *v, *all = (json_t *)(uintptr_t)plm_config_get(c, "per_layer_config");
+    const char *key;
+    int64_t heads = -1;
+    *own = *c;
+    json_object_foreach(all, key, v)
+    {
+        char *end;
+        if (strtol(key, &end, 10) != layer || end == key || *end != '\0')
+            continue;
+        if (!json_is_object(v))
+            return plm_config_bad(c, "per_layer_config", "an object for a layer");
+        PLM_TRY(check_keys(c, v));
+        own->layer = v;
+        PLM_TRY(read_heads(own));
+    }
+    PLM_TRY(plm_config_int_at(c, "num_attention_heads_per_layer", layer, &heads));
+    if (heads > 1 << 16 || heads == 0 || (heads > 0 && heads % own->kv_heads != 0))
+        return plm_config_bad(c, "num_attention_heads_per_layer", "multiples of the key-value heads");
+    if (heads > 0)
+        own->heads = (int32_t)heads;
+    return PLM_OK;
+}
+
 static plm_status read_layers(const plm_config *c)
 {
     plm_arch *a = c->arch;
     int32_t kind = 0;
     plm_layer k;
     for (int32_t i = 0; i < a->layers; i++) {
+        plm_config own;
+        PLM_TRY(enter_layer(c, i, &own));
         memset(&k, 0, sizeof k);
         k.kv_shared_layer = -1;
-        PLM_TRY(plm_config_attention(c, i, &k));
-        PLM_TRY(plm_config_ffn(c, i, &k));
-        PLM_TRY(read_frame(c, &k));
-        PLM_TRY(add_kind(c, &k, &kind));
+        PLM_TRY(plm_config_attention(&own, i, &k));
+        PLM_TRY(plm_config_ffn(&own, i, &k));
+        PLM_TRY(read_frame(&own, &k));
+        PLM_TRY(add_kind(&own, &k, &kind));
         a->layer_kind[i] = (uint8_t)kind;
     }
     if (a->mtp_layers == 0)
@@ -186,13 +243,33 @@ static plm_status read_layers(const plm_config *c)
     return PLM_OK;
 }
 
-static plm_status check_keys(const plm_config *c, const json_t *obj)
+/* Values that stand for another structure than the family's usual one. */
+static plm_status check_values(const plm_config *c)
 {
-    const char *key;
-    json_t *v;
-    json_object_foreach((json_t *)(uintptr_t)obj, key,
-                        v) if (plm_config_key_matters(key, v)) return plm_config_refuse(c, "key",
-                                                                                        key);
+    static const struct {
+        const char *names, *want;
+    } same[] = {
+        {"word_embed_proj_dim|embedding_size", "hidden_size"},
+        {"output_vocab_size", "vocab_size"},
+    };
+    static const char *const needed[] = {"do_layer_norm_before", "mamba_conv_bias", "use_conv_bias"};
+    bool yes = true;
+    const json_t *both = plm_config_get(c, "use_bidirectional_attention");
+    const char *whom = json_string_value(both);
+    if (json_is_true(both) || (whom != NULL && strcmp(whom, "vision") != 0))
+        return plm_config_refuse(c, "key", "use_bidirectional_attention");
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        int32_t a = 0, b = 0;
+        PLM_TRY(plm_config_int(c, same[i].names, 0, 1 << 26, &a));
+        PLM_TRY(plm_config_int(c, same[i].want, 0, 1 << 26, &b));
+        if (a != 0 && b != 0 && a != b)
+            return plm_config_refuse(c, "key", same[i].names);
+    }
+    for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
+        PLM_TRY(plm_config_flag(c, needed[i], true, &yes));
+        if (!yes)
+            return plm_config_refuse(c, "value false of key", needed[i]);
+    }
     return PLM_OK;
 }
 
@@ -204,11 +281,7 @@ static plm_status read_config(plm_config *c)
                         c->where);
     const char *refuse = plm_config_trait_text(c, "plm_refuse", NULL);
     if (refuse != NULL)
-        return plm_fail(
-            c->err, PLM_E_UNSUPPORTED,
-            "unsupported model_type \"%.60s\", %s: its %s cannot be modelled; describe the "
-            "model in a record (docs/adding-a-model.md)",
-            c->type, c->where, refuse);
+        return plm_config_refuse_own(c, refuse);
     PLM_TRY(plm_config_flag(c, "is_encoder_decoder", false, &both));
     if (both)
         return plm_config_refuse(c, "key", "is_encoder_decoder");
@@ -216,6 +289,7 @@ static plm_status read_config(plm_config *c)
         plm_config_has(c, "image_size|patch_size"))
         return plm_config_refuse(c, "model_type", c->type[0] != '\0' ? c->type : "vision");
     PLM_TRY(check_keys(c, c->text));
+    PLM_TRY(check_values(c));
     PLM_TRY(read_top(c));
     PLM_TRY(plm_config_storage(c));
     PLM_TRY(read_layers(c));
@@ -300,6 +374,11 @@ plm_status plm_model_from_config(const char *json, size_t bytes, const char *whe
         c.type = type;
     set_names(out, where, c.type);
     const char *family = plm_config_family(c.type);
+    const json_t *classes = plm_config_member(c.text, "architectures");
+    if (family == NULL && !json_is_array(classes))
+        classes = plm_config_member(root, "architectures");
+    if (family == NULL && json_is_string(json_array_get(classes, 0)))
+        family = plm_config_family_of_class(json_string_value(json_array_get(classes, 0)));
     c.known = family != NULL;
     if (family == NULL)
         family = "{}";

@@ -2,8 +2,9 @@
 ** (look-up), config_keys.c (keys that must not be passed over), config_family.c
 ** (what the name of a family implies), config_attn.c, config_ffn.c, config_rope.c, config_quant.c.
 **
-** A value is looked for under several names at once ("num_hidden_layers|n_layer"), first in the
-** language model's own object, then at the top of the file, then in the family's defaults.
+** A value is looked for under several names at once ("num_hidden_layers|n_layer"), first among
+** what holds for one layer alone, then in the language model's own object, then at the top of the
+** file, then in the family's defaults.
 */
 #ifndef PLM_MODEL_CONFIG_H
 #define PLM_MODEL_CONFIG_H
@@ -21,6 +22,7 @@ typedef struct plm_config {
     plm_arch *arch;
     plm_error *err;
     int32_t heads, kv_heads, head_dim;
+    const json_t *layer; /* keys that hold for the layer being read alone, or NULL */
 } plm_config;
 
 /* ---- config_get.c ---- */
@@ -50,10 +52,15 @@ const char *plm_config_trait_text(const plm_config *c, const char *name, const c
 plm_status plm_config_bad(const plm_config *c, const char *names, const char *want) PLM_MUST_USE;
 /* "unsupported WHAT "VALUE", FILE: ..." */
 plm_status plm_config_refuse(const plm_config *c, const char *what, const char *value) PLM_MUST_USE;
+/* Same, for a named family: "unsupported model_type "TYPE", FILE: its WHAT cannot be modelled". */
+plm_status plm_config_refuse_own(const plm_config *c, const char *what) PLM_MUST_USE;
 
 /* ---- config_family.c ---- */
 /* Defaults and traits of a family as JSON text, NULL if it is not in the table. */
 const char *plm_config_family(const char *type);
+/* The same by the name of its class ("Qwen3MoeForCausalLM"), for files whose model_type is missing
+** or of their maker's own making. */
+const char *plm_config_family_of_class(const char *name);
 /* The i-th row, for tests; false past the end. */
 bool plm_config_family_at(size_t i, const char **types, const char **json);
 

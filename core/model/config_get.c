@@ -29,9 +29,17 @@ const json_t *plm_config_member(const json_t *obj, const char *name)
     return member(obj, name, strlen(name));
 }
 
+/* Halves of a layer that DBRX and MPT describe in objects of their own. */
+static const char *const nested[] = {"attn_config", "ffn_config"};
+
 const json_t *plm_config_get(const plm_config *c, const char *names)
 {
-    const json_t *v = find_in(c->text, names);
+    const json_t *v = c->layer != NULL ? find_in(c->layer, names) : NULL;
+    if (v == NULL)
+        v = find_in(c->text, names);
+    for (size_t i = 0; v == NULL && i < sizeof nested / sizeof *nested; i++)
+        if (plm_config_trait(c, "plm_nested"))
+            v = find_in(plm_config_member(c->text, nested[i]), names);
     if (v == NULL && c->root != c->text)
         v = find_in(c->root, names);
     return v != NULL ? v : find_in(c->defaults, names);
@@ -155,6 +163,14 @@ plm_status plm_config_refuse(const plm_config *c, const char *what, const char *
                     "unsupported %s \"%.80s\", %s: this construct is not known; describe the model "
                     "in a record (docs/adding-a-model.md)",
                     what, value, c->where);
+}
+
+plm_status plm_config_refuse_own(const plm_config *c, const char *what)
+{
+    return plm_fail(c->err, PLM_E_UNSUPPORTED,
+                    "unsupported model_type \"%.60s\", %s: its %s cannot be modelled; describe the "
+                    "model in a record (docs/adding-a-model.md)",
+                    c->type, c->where, what);
 }
 
 plm_status plm_config_layer_type(const plm_config *c, const char *names, int32_t layer,

@@ -16,6 +16,16 @@ static const char *const part[] = {
     "memory", "block",     "recurr", "lru",      "mixer",    "lora",   "window",  "index",
     "hybrid", "state_s",   "engram", "compress", "altup",    "laurel", "encoder", "rwkv",
     "retent", "delta",     "hyena",  "mla_",     "kv_share", "cross_", "_ratio",  "linear_num",
+    "_rank",  "gate_",     "gating", "gated",    "loop",     "cycles", "ngram",   "adapter",
+    "hc_",    "sub_norm",  "stack",  "lambda",   "_norm_",   "sandwich", "post_norm", "sink",
+};
+
+/* Parts of names of training, of storage and of numerics: such a key never matters. */
+static const char *const harmless[] = {
+    "dropout", "pdrop",   "_loss",    "loss_",          "coef",    "token_id",   "_init",
+    "init_",   "_std",    "dtype",    "implementation", "jitter",  "capacity",   "fp32",
+    "float32", "_eps",    "fused",    "checkpoint",     "token_index", "drop_path", "aux_",
+    "output_router", "output_hidden", "output_attentions",
 };
 
 /* Read by config_*.c, or known not to change sizes or arithmetic. Sorted by purpose, not by name.
@@ -27,6 +37,65 @@ static const char *const fine[] = {
     "num_layers",
     "n_layers",
     "layer_types",
+    "attn_config",
+    "per_layer_config",
+    "num_attention_heads_per_layer",
+    "attention_heads",
+    "attention_layers",
+    "attention_types",
+    "attn_layer_indices",
+    "full_attn_idxs",
+    "hybrid_layer_pattern",
+    "global_attn_every_n_layers",
+    "window_size",
+    "swa_num_attention_heads",
+    "layer_rope_theta",
+    "attn_output_gate",
+    "gating",
+    "use_attention_gate",
+    "use_sandwich_norm",
+    "use_post_norm",
+    "use_qk_norm",
+    "qk_norm_type",
+    "expert_selection_fn",
+    "moe_top_k",
+    "moe_router_topk",
+    "num_selected_experts",
+    "num_activated_experts",
+    "n_activated_experts",
+    "num_experts_per_topk",
+    "n_experts",
+    "expert_intermediate_size",
+    "moe_ffn_dim",
+    "share_expert_dim",
+    "moe_n_shared_experts",
+    "shared_experts_intermediate_size",
+    "moe_router_score_function",
+    "moe_router_use_correction_bias",
+    "moe_routed_scaling_factor",
+    "moe_router_scaling_factor",
+    "state_size",
+    "time_step_rank",
+    "index_block_size",
+    "index_topk_blocks",
+    "sparse_attention_config",
+    "do_layer_norm_before",
+    "mamba_n_heads",
+    "mamba_d_head",
+    "mamba_d_state",
+    "mamba_d_conv",
+    "mamba_conv_bias",
+    "conv_L_cache",
+    "conv_bias",
+    "block_auto_adjust_ff_dim",
+    "block_ffn_dim_multiplier",
+    "block_multiple_of",
+    "linear_head_dim",
+    "expansion_ratio",
+    "prefix_dense_intermediate_size",
+    "norm_topk_prob",
+    "rms_norm_eps",
+    "hc_mult",
     "layers_block_type",
     "mlp_layer_types",
     "hybrid_override_pattern",
@@ -116,6 +185,52 @@ static const char *const fine[] = {
     "mtp_transformer_layers",
     "attn_type_list",
     /* without effect here */
+    "full_attn_mod",
+    "indexer_rope_interleave",
+    "layer_switch",
+    "order_of_interleaved_layers",
+    "moe_gate",
+    "moe_use_aux_free",
+    "num_expert_groups",
+    "layernorm_full_attention_beta",
+    "layernorm_linear_attention_beta",
+    "layernorm_mlp_beta",
+    "layernorm_linear_attention_alpha",
+    "layernorm_mlp_alpha",
+    "block_dim",
+    "block_ff_dim",
+    "block_use_swiglu",
+    "block_use_xavier_init",
+    "conv_dim",
+    "conv_dim_out",
+    "conv_use_xavier_init",
+    "use_parallel_block",
+    "hybrid_block_size",
+    "use_gated_activation",
+    "use_gated_mlp",
+    "expert_parallel_size",
+    "moe_parallel_size",
+    "ep_size",
+    "use_attention_mask",
+    "use_flash_attention",
+    "index_local_blocks",
+    "attention_value_scale",
+    "prefix_dense_sliding_window_pattern",
+    "shared_expert_combination_strategy",
+    "add_swa_attention_sink_bias",
+    "add_full_attention_sink_bias",
+    "hc_sinkhorn_iters",
+    "router_logit_softcapping",
+    "moe_router_logit_softcapping",
+    "moe_apply_router_weight_on_input",
+    "moe_normalize_expert_weights",
+    "final_norm_type",
+    "swa_rope_theta",
+    "attn_impl",
+    "use_bidirectional_attention",
+    "rescale_prenorm_residual",
+    "pre_norm",
+    "mamba_chunk_size_limit",
     "attention_dropout",
     "attn_pdrop",
     "attn_implementation",
@@ -158,7 +273,6 @@ static const char *const fine[] = {
     "scale_attention_softmax_in_fp32",
     "attention_softmax_in_fp32",
     "use_parallel_residual",
-    "use_bidirectional_attention",
     "moe_router_aux_loss_coef",
     "mamba_chunk_size",
     "moe_norm_min",
@@ -200,7 +314,6 @@ static const char *const refused[] = {
     "use_double_wide_mlp",
     "hidden_size_per_layer_input",
     "num_kv_shared_layers",
-    "per_layer_config",
     "zero_expert_num",
     "cross_attention_layers",
     "add_cross_attention",
@@ -210,7 +323,6 @@ static const char *const refused[] = {
     "scale_attn_by_inverse_layer_idx",
     "apply_residual_connection_post_layernorm",
     "clip_qkv",
-    "embedding_fraction",
 };
 
 bool plm_config_value_empty(const json_t *v)
@@ -235,6 +347,14 @@ static bool in_list(const char *const *list, size_t n, const char *key)
             return true;
     return false;
 }
+
+static bool holds_part(const char *const *list, size_t n, const char *key)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strstr(key, list[i]) != NULL)
+            return true;
+    return false;
+}
 #define IN_LIST(list, key) in_list((list), sizeof(list) / sizeof *(list), (key))
 
 bool plm_config_key_matters(const char *key, const json_t *value)
@@ -243,10 +363,7 @@ bool plm_config_key_matters(const char *key, const json_t *value)
         return false;
     if (IN_LIST(refused, key))
         return true;
-    if (IN_LIST(fine, key))
+    if (IN_LIST(fine, key) || holds_part(harmless, sizeof harmless / sizeof *harmless, key))
         return false;
-    for (size_t i = 0; i < sizeof part / sizeof *part; i++)
-        if (strstr(key, part[i]) != NULL)
-            return true;
-    return false;
+    return holds_part(part, sizeof part / sizeof *part, key);
 }

@@ -128,7 +128,8 @@ plm_status plm_config_rope(const plm_config *c, int32_t dims, bool sliding, plm_
     int32_t rotated = 0;
     PLM_TRY(plm_config_real(c, "rope_theta|rotary_emb_base", 10000, &theta));
     if (sliding)
-        PLM_TRY(plm_config_real(c, "rope_local_base_freq", theta, &theta));
+        PLM_TRY(plm_config_real(c, "rope_local_base_freq|swa_rope_theta|local_rope_theta", theta,
+                                &theta));
     if (s != NULL)
         PLM_TRY(number(c, s, "rope_theta", &theta));
     PLM_TRY(plm_config_real(c, "partial_rotary_factor|rotary_pct|rope_pct", 1, &partial));

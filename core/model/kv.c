@@ -347,6 +347,9 @@ static bool layer_state(const plm_layer *l, int64_t tp, int64_t *state, int64_t 
             !product4(heads_of_rank(l->ssm_groups, tp), l->ssm_state, 2, 1, &q))
             return false;
         break;
+    case PLM_ATTN_SHORT_CONV: /* the tail alone, of all channels */
+        q = 0;
+        break;
     default:
         return true;
     }

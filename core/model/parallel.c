@@ -47,6 +47,8 @@ static bool heads_allow(const plm_layer *l, int64_t tp)
     case PLM_ATTN_GATED_DELTA:
     case PLM_ATTN_KDA:
         return plm_tp_heads_legal(l->lin_v_heads, l->lin_k_heads, tp);
+    case PLM_ATTN_SHORT_CONV: /* channels */
+        return plm_tp_heads_legal(l->lin_v_heads, l->lin_v_heads, tp);
     case PLM_ATTN_MAMBA2:
         return plm_tp_heads_legal(l->lin_v_heads, l->ssm_groups, tp);
     default:
@@ -126,6 +128,8 @@ static void name_heads(const plm_arch *a, int64_t tp, char *text, size_t cap)
         else if (l->attn == PLM_ATTN_GATED_DELTA || l->attn == PLM_ATTN_KDA)
             snprintf(text, cap, "%d value heads and %d key heads of the linear layers",
                      l->lin_v_heads, l->lin_k_heads);
+        else if (l->attn == PLM_ATTN_SHORT_CONV)
+            snprintf(text, cap, "%d channels of the convolutions", l->lin_v_heads);
         else if (l->attn == PLM_ATTN_MAMBA2)
             snprintf(text, cap, "%d heads and %d groups of the Mamba layers", l->lin_v_heads,
                      l->ssm_groups);

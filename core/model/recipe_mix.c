@@ -157,7 +157,8 @@ static int32_t group_size(const plm_arch *a, int32_t layer)
 
 static bool has_values(const plm_layer *l)
 {
-    return l->attn != PLM_ATTN_NONE && l->attn != PLM_ATTN_MAMBA2 && l->attn != PLM_ATTN_MLA;
+    return l->attn != PLM_ATTN_NONE && l->attn != PLM_ATTN_MAMBA2 &&
+           l->attn != PLM_ATTN_SHORT_CONV && l->attn != PLM_ATTN_MLA;
 }
 
 /* Position of a layer among those with an attn_v or attn_qkv matrix, and how many there are. */

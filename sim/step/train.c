@@ -61,6 +61,10 @@ static plm_status add_attention(shape *s, const plm_layer *l, int64_t h, plm_err
         v = (int64_t)l->lin_v_heads * l->lin_dv;
         PLM_TRY(add_matrix(s, 2 * k + 2 * v, h, 1, err)); /* q, k, v and the output gate */
         return add_matrix(s, h, v, 1, err);
+    case PLM_ATTN_SHORT_CONV:
+        v = (int64_t)l->lin_v_heads * l->lin_dv;
+        PLM_TRY(add_matrix(s, 3 * v, h, 1, err));
+        return add_matrix(s, h, v, 1, err);
     case PLM_ATTN_MAMBA2:
         v = (int64_t)l->lin_v_heads * l->lin_dv;
         PLM_TRY(add_matrix(s, 2 * v + 2 * (int64_t)l->ssm_groups * l->ssm_state + l->lin_v_heads, h,
