@@ -355,6 +355,30 @@ static void kv_pool_of_masked_gates(void **state)
     case_refused(&k, plm_oracle_kv_pool, "tail");
 }
 
+/* Equal gates, and places whose biases are 0 and ln 3: weights of a quarter and three quarters. */
+static void kv_pool_weighs_places(void **state)
+{
+    (void)state;
+    const double gate[4] = {0}, x[] = {8, 4, 0, 100}, place[] = {0, log(3.0)};
+    static const int64_t seq[4] = {0}, pos[] = {0, 1, 2, 3};
+    double tail[2] = {0}, next[2], y[4];
+    node_case k;
+    case_init(&k, PLM_OP_KV_POOL);
+    case_int(&k, PLM_ATTR_RATIO, 2);
+    k.c.token_seq = seq, k.c.token_pos = pos;
+    case_in(&k, 0, x, DIMS(4, 1));
+    case_in(&k, 1, gate, DIMS(4, 1));
+    case_in(&k, 2, tail, DIMS(1, 2, 1));
+    case_in(&k, 3, place, DIMS(2, 1));
+    case_out(&k, 0, y, DIMS(4, 1));
+    case_out(&k, 1, next, DIMS(1, 2, 1));
+    case_ok(&k, plm_oracle_kv_pool);
+    assert_close(y[1], 5, 1e-12, 0);
+    assert_close(y[3], 75, 1e-12, 0);
+    case_in(&k, 3, place, DIMS(1, 2));
+    case_refused(&k, plm_oracle_kv_pool, "bias");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +389,7 @@ int main(void)
         cmocka_unit_test(ssm_scan_against_the_closed_form),
         cmocka_unit_test(kv_pool_against_softmax_of_groups),
         cmocka_unit_test(kv_pool_of_masked_gates),
+        cmocka_unit_test(kv_pool_weighs_places),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

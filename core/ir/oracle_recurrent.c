@@ -164,7 +164,7 @@ static void pool_add(double g, double x, double *lse, double *mean)
     *lse = sum;
 }
 
-/* x[T,d], gate[T,d], tail[S,ratio,d] -> y[T,d], tail. Groups are positions [i ratio, (i+1) ratio).
+/* x[T,d], gate[T,d], tail[S,ratio,d], bias?[ratio,d] -> y[T,d], tail. Groups are positions [i ratio, (i+1) ratio).
 ** The open group is carried in two rows of the tail: row 0 its weighted mean, row 1 the log-sum-exp
 ** of its gates; the other rows pass through. A group starts afresh at its first position, so the
 ** tail needs no initial value. With ratio 1 every token is a group of its own. */
@@ -182,6 +182,9 @@ plm_status plm_oracle_kv_pool(const plm_oracle_ctx *c, const plm_array *in, plm_
     PLM_TRY(plm_oracle_like(c, &in[2], &out[1], "next tail", err));
     if (c->token_pos == NULL)
         return plm_oracle_refuse(c, err, "batch", "does not say the position of each token");
+    bool biased = c->n->n_in > 3;
+    if (biased)
+        PLM_TRY(plm_oracle_shape(c, &in[3], "bias", PLM_SHAPE(ratio, d), err));
     plm_oracle_carry(&in[2], &out[1]);
     for (int64_t t = 0; t < T; t++) {
         int64_t s, at = c->token_pos[t] % ratio;
@@ -189,7 +192,8 @@ plm_status plm_oracle_kv_pool(const plm_oracle_ctx *c, const plm_array *in, plm_
         for (int64_t i = 0; i < d; i++) {
             double *tail = &out[1].data[s * ratio * d + i];
             double mean = at == 0 ? 0 : tail[0], lse = at == 0 ? -INFINITY : tail[d];
-            pool_add(in[1].data[t * d + i], in[0].data[t * d + i], &lse, &mean);
+            double gate = in[1].data[t * d + i] + (biased ? in[3].data[at * d + i] : 0);
+            pool_add(gate, in[0].data[t * d + i], &lse, &mean);
             out[0].data[t * d + i] = at == ratio - 1 ? mean : 0;
             if (ratio > 1) {
                 tail[0] = mean;

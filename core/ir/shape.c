@@ -221,7 +221,7 @@ plm_status plm_shape_kv_pool(plm_graph *g, const plm_node *n, plm_value *out, pl
 {
     plm_bind b;
     plm_bind_init(&b);
-    PLM_TRY(plm_bind_match(&b, g, n, "Td Td Srd", err));
+    PLM_TRY(plm_bind_match(&b, g, n, "Td Td Srd ?rd", err));
     PLM_TRY(plm_shape_agrees(g, n, PLM_ATTR_RATIO, b.dim['r'], err));
     return plm_bind_result(&b, g, n, "Td =2", out, err);
 }

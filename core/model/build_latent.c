@@ -12,22 +12,38 @@
 
 /* ---- indexer ---- */
 
-/* Weighted sum of each `ratio` tokens of k, weighed by a projection of `in` (name); k itself for
-** ratio 0 or 1. [T, d]; rows between the ends of groups hold 0. */
-static plm_value_id pool(plm_builder *x, plm_value_id in, plm_value_id k, plm_role role,
-                         const char *name, const char *tail_name, int64_t d)
+/* Names of the parts of a pool: projections of values and of their weights, weights by place in the
+** group, and state. */
+typedef struct pool_parts {
+    plm_role role;
+    const char *kv, *gate, *place, *tail;
+} pool_parts;
+
+/* Vector [T, d] of each token; where entries stand for several, weighted sums of each `ratio`
+** tokens, and 0 in the rows between the ends of groups. DeepSeek-V4's layers of ratio 4 pool two
+** vectors, of the entry's own tokens and of those before, into one; here each is pooled on its own
+** and their sum stands for both. Source: transformers, modeling_deepseek_v4.py. */
+static plm_value_id pool(plm_builder *x, plm_value_id in, const pool_parts *p, int64_t d)
 {
-    int64_t ratio = x->l->ratio;
+    int64_t ratio = x->l->ratio, h = x->a->hidden;
+    bool overlap = ratio == 4 && x->l->index_heads > 0;
+    int64_t width = overlap ? 2 * d : d;
+    plm_value_id k = plm_emit_linear(x, in, p->role, p->kv, width, h, false);
     if (ratio <= 1)
         return k;
-    plm_value_id gate = plm_emit_linear(x, in, role, name, d, x->a->hidden, false);
-    plm_value_id tail = plm_emit_state(x, tail_name, PLM_DT_F32, ratio, d, 0);
+    plm_value_id gate = plm_emit_linear(x, in, p->role, p->gate, width, h, false);
+    plm_value_id place = plm_emit_matrix(x, PLM_ROLE_SSM_SMALL, p->place, ratio, width);
+    plm_value_id tail = plm_emit_state(x, p->tail, PLM_DT_F32, ratio, width, 0);
     plm_node_begin(x->g, PLM_OP_KV_POOL);
     plm_node_in(x->g, k);
     plm_node_in(x->g, gate);
     plm_node_in(x->g, tail);
+    plm_node_in(x->g, place);
     plm_node_int(x->g, PLM_ATTR_RATIO, ratio);
-    return plm_node_end(x->g, PLM_DT_COUNT);
+    plm_value_id y = plm_node_end(x->g, PLM_DT_COUNT);
+    return overlap ? plm_emit_binary(x, PLM_OP_ADD, plm_emit_slice(x, y, 1, 0, d),
+                                     plm_emit_slice(x, y, 1, d, d))
+                   : y;
 }
 
 /* Cache of the indexer's keys, kept at one byte an element as served, in the cache's type where
@@ -43,12 +59,13 @@ static plm_value_id index_cache(plm_builder *x)
 /* Keys of the indexer: one of index_dim columns a token (or entry). */
 static plm_value_id index_keys(plm_builder *x, plm_value_id in, int64_t rotated)
 {
+    static const pool_parts parts = {PLM_ROLE_INDEX, "index_k", "index_pool", "index_place",
+                                     "index_tail"};
     const plm_layer *l = x->l;
     int64_t d = l->index_dim;
-    plm_value_id k = plm_emit_linear(x, in, PLM_ROLE_INDEX, "index_k", d, x->a->hidden, false);
-    plm_value_id keys = index_cache(x);
-    k = pool(x, in, k, PLM_ROLE_INDEX, "index_pool", "index_tail", d);
-    k = plm_emit_layer_norm(x, k, "index_k_norm", d, true);
+    plm_value_id k = pool(x, in, &parts, d), keys = index_cache(x);
+    k = l->attn == PLM_ATTN_COMPRESSED ? plm_emit_rms(x, k, "index_k_norm", d)
+                                       : plm_emit_layer_norm(x, k, "index_k_norm", d, true);
     k = plm_emit_rope(x, plm_emit_heads(x, k, 1, d), &l->rope, rotated);
     plm_emit_write(x, k, &keys, PLM_NONE, NULL, l->ratio);
     return keys;
@@ -245,9 +262,9 @@ static const plm_layer_kv *entries(plm_builder *x, plm_value_id in, plm_value_id
     bool own = l->kv_shared_layer < 0;
     plm_layer_kv *kv = own ? &x->kv[x->layer] : source_entries(x, l->kv_shared_layer);
     if (own) {
-        plm_value_id k =
-            plm_emit_linear(x, in, PLM_ROLE_KV_A, "attn_pool_kv", l->dk, x->a->hidden, false);
-        k = pool(x, in, k, PLM_ROLE_KV_A, "attn_pool_gate", "pool_tail", l->dk);
+        static const pool_parts parts = {PLM_ROLE_KV_A, "attn_pool_kv", "attn_pool_gate",
+                                         "attn_pool_place", "pool_tail"};
+        plm_value_id k = pool(x, in, &parts, l->dk);
         k = plm_emit_rms(x, k, "attn_pool_norm", l->dk);
         k = plm_emit_rope(x, plm_emit_heads(x, k, 1, l->dk), &l->rope, l->rope.dims);
         kv->k = plm_emit_cache(x, "cache_k", x->b->kv_k, ratio * x->b->par.cp, 1, l->dk);

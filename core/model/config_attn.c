@@ -245,6 +245,7 @@ static plm_status read_compressed(const plm_config *c, int32_t layer, plm_layer 
     double theta = 0;
     const char *name = NULL;
     int32_t dims = 64;
+    k->sinks = plm_config_trait(c, "plm_sinks");
     PLM_TRY(plm_config_int(c, "sliding_window", PLM_CONFIG_NEEDED, 1 << 30, &k->window));
     PLM_TRY(plm_config_int(c, "q_lora_rank", 0, 1 << 20, &k->q_lora));
     PLM_TRY(plm_config_int(c, "o_lora_rank", 0, 1 << 20, &k->o_lora));

@@ -187,7 +187,7 @@ static const struct {
              "\"plm_norms_routed\":3,\"plm_interleaved\":true,\"rms_norm_eps\":1e-6}"},
     {"deepseek_v4",
      "{\"plm_router_bias\":true,\"norm_topk_prob\":true,\"plm_interleaved\":true,"
-     "\"scoring_func\":\"sqrtsoftplus\",\"rms_norm_eps\":1e-6,\"qk_rope_head_dim\":64,"
+     "\"plm_sinks\":true,\"scoring_func\":\"sqrtsoftplus\",\"rms_norm_eps\":1e-6,\"qk_rope_head_dim\":64,"
      "\"sliding_window\":128,\"rope_theta\":10000,\"compress_rope_theta\":160000}"},
     {"kimi_linear", "{\"plm_router\":\"sigmoid\",\"plm_router_bias\":true,\"plm_interleaved\":true,"
                     "\"moe_renormalize\":true,\"rms_norm_eps\":1e-5,\"plm_kda\":true}"},
