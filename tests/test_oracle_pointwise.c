@@ -144,6 +144,25 @@ static void unary_functions(void **state)
 }
 
 /* Far out the functions meet their asymptotes, without overflow or NaN. */
+/* Learned 0, 0: softplus is ln 2. At 2: 4 ln 2 + 1; at -1: (ln 2 + 1/2) / e - 1/2. */
+static void xielu_by_hand(void **state)
+{
+    (void)state;
+    const double x[] = {2, -1, 0}, learned[2] = {0};
+    double y[3];
+    node_case k;
+    case_init(&k, PLM_OP_UNARY);
+    case_int(&k, PLM_ATTR_FN, PLM_FN_XIELU);
+    case_in(&k, 0, x, DIMS(3));
+    case_out(&k, 0, y, DIMS(3));
+    case_refused(&k, plm_oracle_unary, "learned");
+    case_in(&k, 1, learned, DIMS(2));
+    case_ok(&k, plm_oracle_unary);
+    assert_close(y[0], 4 * log(2.0) + 1, 1e-12, 0);
+    assert_close(y[1], (log(2.0) + 0.5) / exp(1.0) - 0.5, 1e-12, 0);
+    assert_close(y[2], 0, 0, 0);
+}
+
 static void unary_functions_far_out(void **state)
 {
     (void)state;
@@ -464,6 +483,7 @@ int main(void)
         cmocka_unit_test(add_and_mul_broadcast),
         cmocka_unit_test(unary_functions),
         cmocka_unit_test(unary_functions_far_out),
+        cmocka_unit_test(xielu_by_hand),
         cmocka_unit_test(glu_variants),
         cmocka_unit_test(softmax_rows),
         cmocka_unit_test(streams_by_hand),

@@ -76,7 +76,7 @@ static const struct {
     plm_op op;
     uint32_t fns;
 } op_fns[] = {
-    {PLM_OP_UNARY, ONE_NUMBER},
+    {PLM_OP_UNARY, ONE_NUMBER | BIT(XIELU)},
     {PLM_OP_GLU, ONE_NUMBER | BIT(SWIGLU_OAI) | BIT(SITU)},
     {PLM_OP_CONV_CAUSAL, ONE_NUMBER},
     {PLM_OP_RMS_NORM_GATED, BIT(SILU) | BIT(SIGMOID)},

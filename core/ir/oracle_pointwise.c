@@ -213,11 +213,30 @@ plm_status plm_oracle_quant(const plm_oracle_ctx *c, const plm_array *in, plm_ar
     return PLM_OK;
 }
 
+/* fn.h has the formula. */
+static void xielu(const plm_array *x, const double *learned, plm_array *y)
+{
+    double up = 0, down = 0;
+    (void)plm_oracle_fn1(PLM_FN_SOFTPLUS, learned[0], &up);
+    (void)plm_oracle_fn1(PLM_FN_SOFTPLUS, learned[1], &down);
+    for (int64_t i = 0; i < plm_array_count(x); i++) {
+        double v = x->data[i];
+        y->data[i] = (v > 0 ? up * v * v : (down + 0.5) * (expm1(v) - v)) + 0.5 * v;
+    }
+}
+
 plm_status plm_oracle_unary(const plm_oracle_ctx *c, const plm_array *in, plm_array *out,
                             plm_error *err)
 {
     PLM_TRY(plm_oracle_like(c, &in[0], &out[0], "output", err));
     int64_t fn = plm_attr_int(c->g, c->n, PLM_ATTR_FN, PLM_FN_NONE);
+    if (fn == PLM_FN_XIELU) {
+        if (c->n->n_in < 2)
+            return plm_oracle_refuse(c, err, "learned", "is missing");
+        PLM_TRY(plm_oracle_shape(c, &in[1], "learned", PLM_SHAPE(2), err));
+        xielu(&in[0], in[1].data, &out[0]);
+        return PLM_OK;
+    }
     for (int64_t i = 0; i < plm_array_count(&in[0]); i++)
         if (!plm_oracle_fn1(fn, in[0].data[i], &out[0].data[i]))
             return plm_oracle_refuse(c, err, "fn", "is no function of one number");

@@ -36,6 +36,7 @@ static const char *same_pattern(plm_op op)
     case PLM_OP_L2_NORM:
     case PLM_OP_SOFTMAX: return ".n";
     case PLM_OP_ROPE: return "THd #T ?f";
+    case PLM_OP_UNARY: return ". ?p";
     default: return ".";
     }
 }

@@ -99,6 +99,7 @@ static const struct {
     [PLM_FN_TANH] = {1, 3},      [PLM_FN_EXP] = {1, 0},           [PLM_FN_RELU] = {0, 1},
     [PLM_FN_RELU2] = {0, 2},     [PLM_FN_SOFTMAX] = {1, 4},       [PLM_FN_SQRT_SOFTPLUS] = {3, 1},
     [PLM_FN_SWIGLU_OAI] = {1, 6}, [PLM_FN_SITU] = {1, 4},         [PLM_FN_SOFTMAX_TOPK] = {1, 4},
+    [PLM_FN_XIELU] = {1, 6},
 };
 
 void plm_work_fn_add(int64_t fn, double elements, plm_work *w)

@@ -175,6 +175,8 @@ static plm_status check_ffn(const plm_arch *a, const plm_layer *k, plm_error *er
 {
     if ((k->ffn > 0 || k->experts > 0) && k->act == PLM_FN_NONE)
         return bad(a, "act", 0, "a feed-forward half needs an activation", err);
+    if (k->act == PLM_FN_XIELU && (k->glu || k->experts > 0))
+        return bad(a, "act", (double)k->act, "xielu is for dense halves without a gate", err);
     bool two = k->act == PLM_FN_SWIGLU_OAI || k->act == PLM_FN_SITU;
     if ((two && !k->glu) || k->act == PLM_FN_SOFTMAX || k->act == PLM_FN_SOFTMAX_TOPK)
         return bad(a, "act", (double)k->act, "no activation of this kind of feed-forward half", err);

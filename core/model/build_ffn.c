@@ -30,6 +30,17 @@ typedef struct mlp_parts {
     bool bias;
 } mlp_parts;
 
+/* xIELU with its two learned numbers (Apertus). */
+static plm_value_id xielu(plm_builder *x, plm_value_id in)
+{
+    plm_value_id learned = plm_emit_vector(x, PLM_ROLE_SSM_SMALL, "ffn_xielu", 2);
+    plm_node_begin(x->g, PLM_OP_UNARY);
+    plm_node_in(x->g, in);
+    plm_node_in(x->g, learned);
+    plm_node_int(x->g, PLM_ATTR_FN, PLM_FN_XIELU);
+    return plm_node_end(x->g, PLM_DT_COUNT);
+}
+
 /* gate and up, function, down of `width` columns on this rank. */
 static plm_value_id mlp(plm_builder *x, plm_value_id in, const mlp_parts *p, int64_t width)
 {
@@ -38,7 +49,7 @@ static plm_value_id mlp(plm_builder *x, plm_value_id in, const mlp_parts *p, int
     plm_value_id y;
     if (!l->glu) {
         y = plm_emit_linear(x, in, p->up, p->up_name, width, h, p->bias);
-        y = plm_emit_unary(x, y, l->act);
+        y = l->act == PLM_FN_XIELU ? xielu(x, y) : plm_emit_unary(x, y, l->act);
     } else if (x->b->fuse_gate_up) {
         y = plm_emit_linear(x, in, p->both, p->both_name, 2 * width, h, p->bias);
         y = plm_emit_glu(x, y, PLM_NONE);

@@ -142,6 +142,9 @@ static const struct {
     {"lara_mini", "{\"plm_qk_norm\":\"head\",\"plm_nope_full\":true,\"plm_router\":\"softmax\","
                   "\"norm_topk_prob\":true,\"rms_norm_eps\":1e-6}"},
     {"helium", "{\"plm_interleaved\":true,\"rms_norm_eps\":1e-8}"},
+    {"apertus|apertus1p5_text",
+     "{\"plm_plain_mlp\":true,\"plm_qk_norm\":\"head\",\"hidden_act\":\"xielu\","
+     "\"rms_norm_eps\":1e-5}"},
     {"jais2", "{\"plm_norm\":\"layer\",\"plm_plain_mlp\":true,\"hidden_act\":\"relu2\","
               "\"attention_bias\":true,\"mlp_bias\":true,\"layer_norm_eps\":1e-5}"},
     {"opt", "{\"plm_norm\":\"layer\",\"tie_word_embeddings\":true,\"plm_no_rope\":true,"
@@ -282,7 +285,6 @@ static const struct {
     {"jetmoe", "{\"plm_refuse\":\"experts of attention\"}"},
     {"bitnet", "{\"plm_refuse\":\"norms inside the halves of a layer\"}"},
     {"persimmon", "{\"plm_refuse\":\"layer norms of queries and keys\"}"},
-    {"apertus|apertus1p5_text", "{\"plm_refuse\":\"xIELU activation\"}"},
     {"diffllama", "{\"plm_refuse\":\"differential attention\"}"},
     {"axk2", "{\"plm_refuse\":\"gated norms\"}"},
     {"beam", "{\"plm_refuse\":\"biased attention gates\"}"},

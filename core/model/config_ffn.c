@@ -15,7 +15,7 @@ static const struct {
     {"gelu_fast", PLM_FN_GELU_TANH}, {"gelu_tanh", PLM_FN_GELU_TANH},
     {"relu", PLM_FN_RELU},           {"relu2", PLM_FN_RELU2},
     {"relu_squared", PLM_FN_RELU2},  {"swiglu_oai", PLM_FN_SWIGLU_OAI},
-    {"situ", PLM_FN_SITU},
+    {"situ", PLM_FN_SITU},           {"xielu", PLM_FN_XIELU},
 };
 
 static const struct {
@@ -48,6 +48,8 @@ static plm_status read_activation(const plm_config *c, plm_layer *k)
                             "silu", &name));
     PLM_TRY(plm_config_fn(c, plm_config_trait_text(c, "plm_act", name), &k->act));
     k->glu = !plm_config_trait(c, "plm_plain_mlp");
+    if (k->act == PLM_FN_XIELU && k->glu)
+        return plm_config_refuse(c, "hidden_act", "xielu");
     PLM_TRY(plm_config_real(c, "swiglu_limit", 0, &k->act_limit));
     return plm_config_real(c, "swiglu_alpha", 0, &k->act_alpha);
 }
