@@ -39,6 +39,8 @@ typedef struct plm_profile {
     double step_s;                      /* each step: host, sampling, graph launch */
     double seq_s;                       /* each sequence of a step */
     double layer_s;                     /* each layer (sync points) */
+    double host_layer_s;                /* least time of a layer where the host launches every kernel and
+                                           the device waits for it; 0 = captured or ahead */
     double chunk_layer_s;               /* each layer of a step that holds part of a prompt: such steps
                                            are not captured in a graph */
     double ramp_bytes;                  /* transfer at which half the bandwidth is reached, per op */

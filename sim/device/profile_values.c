@@ -35,6 +35,7 @@ static const field fields[] = {
     {"step_s", REAL, P(step_s), 0, 10},
     {"seq_s", REAL, P(seq_s), 0, 1},
     {"layer_s", REAL, P(layer_s), 0, 1},
+    {"host_layer_s", REAL, P(host_layer_s), 0, 1},
     {"chunk_layer_s", REAL, P(chunk_layer_s), 0, 1},
     {"ramp_bytes", REAL, P(ramp_bytes), 0, 1e12},
     {"kernel_floor_s", REAL, P(kernel_floor_s), 0, 1},

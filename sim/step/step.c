@@ -36,9 +36,10 @@ static double resident_share(const plm_program *p, const plm_machine *m, const i
     return plm_cache_share(sum, m->cache_bytes);
 }
 
-/* What every step costs besides its ops. */
+/* What every step costs besides its ops, which take ops_s. Where the host launches every kernel, the
+** device waits for the slower of the two (hw_facts e.1). */
 static double step_overhead(const plm_program *p, const plm_machine *m, const plm_batch *b,
-                            const int64_t *sym)
+                            const int64_t *sym, double ops_s)
 {
     const plm_profile *f = &m->prof;
     double layer = f->layer_s;
@@ -47,8 +48,10 @@ static double step_overhead(const plm_program *p, const plm_machine *m, const pl
             layer += f->chunk_layer_s;
             break;
         }
-    return (f->step_s + (double)sym[PLM_SYM_S] * f->seq_s + p->layers * layer) /
-           m->scale[PLM_BOUND_OVERHEAD];
+    double host = f->step_s + (double)sym[PLM_SYM_S] * f->seq_s + p->layers * layer;
+    if (p->layers * f->host_layer_s > ops_s)
+        host += p->layers * f->host_layer_s - ops_s;
+    return host / m->scale[PLM_BOUND_OVERHEAD];
 }
 
 static void add_op(plm_step *out, double count, const plm_work *w, const plm_op_time *t)
@@ -80,7 +83,7 @@ void plm_step_time(const plm_program *p, const plm_machine *m, const plm_batch *
             add_op(out, r->count, &w[k], &t);
         }
     }
-    double overhead = step_overhead(p, m, b, sym);
+    double overhead = step_overhead(p, m, b, sym, out->time_s);
     out->time_s += overhead;
     out->part_s[PLM_BOUND_OVERHEAD] += overhead;
     for (int i = 0; i < PLM_BOUND_COUNT; i++)
@@ -160,7 +163,10 @@ size_t plm_step_rows(const plm_program *p, const plm_machine *m, const plm_batch
     }
     plm_op_time host = {0};
     plm_work nothing = {0};
-    host.time_s = host.part_s[PLM_BOUND_OVERHEAD] = step_overhead(p, m, b, sym);
+    double ops_s = 0.0;
+    for (size_t i = 0; i < s.n; i++)
+        ops_s += rows[i].time_s;
+    host.time_s = host.part_s[PLM_BOUND_OVERHEAD] = step_overhead(p, m, b, sym, ops_s);
     if (host.time_s > 0)
         add_to_row(&s, "step", 1.0, &nothing, &host);
     for (size_t i = 0; i < s.n; i++)
