@@ -393,7 +393,11 @@ plm_status plm_device_load(const plm_catalog *c, const char *id, plm_device *out
     const plm_record *r = plm_catalog_find(c, "devices", id);
     if (r != NULL) {
         snprintf(where, sizeof where, "device %.100s", r->id);
-        return load_text(r->text, r->bytes, where, out, err);
+        PLM_TRY(load_text(r->text, r->bytes, where, out, err));
+        if (plm_id_equal(out->id, r->id))
+            return PLM_OK;
+        return plm_fail(err, PLM_E_INVALID, "id \"%.60s\", devices/%.80s.json: a record's id is the "
+                        "name of its file; make them equal", out->id, r->id);
     }
     if (is_path(id)) {
         char *text = NULL;
