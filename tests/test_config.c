@@ -3,6 +3,7 @@
 #include "core/base/catalog.h"
 #include "core/base/json.h"
 #include "core/base/mem.h"
+#include "core/model/build.h"
 #include "core/model/config.h"
 #include "core/model/fields.h"
 #include "core/model/load.h"
@@ -39,6 +40,70 @@ static void equals_catalog(void **state)
         plm_arch_fini(&want);
     }
     plm_catalog_destroy(c);
+}
+
+static const struct {
+    const char *family;
+    int64_t params;
+    const char *json;
+} counted[] = {
+#include "tests/data/families.h"
+};
+
+/* Every family has just the parameters that transformers gives it. */
+static void families_count(void **state)
+{
+    (void)state;
+    plm_error err = {0};
+    plm_arch a;
+    plm_params p;
+    for (size_t i = 0; i < sizeof counted / sizeof *counted; i++) {
+        if (read_text(counted[i].json, &a, &err) != PLM_OK ||
+            plm_count_params(&a, &p, &err) != PLM_OK)
+            fail_msg("%s: %s", counted[i].family, err.text);
+        if (p.total != counted[i].params)
+            fail_msg("%s: %lld parameters, want %lld", counted[i].family, (long long)p.total,
+                     (long long)counted[i].params);
+        plm_arch_fini(&a);
+    }
+}
+
+/* Cache a token and state a sequence of the kinds of layer that have their own, by hand, 2 bytes an
+** element and 4 of a recurrent state. */
+static void families_cache(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *family;
+        int64_t kv, state;
+    } want[] = {
+        /* 2 of 6 layers attend: k and v of 8 heads of 80; 4 tails of 2560 channels and 2 tokens */
+        {"lfm2", INT64_C(2) * 2 * 8 * 80 * 2, INT64_C(4) * 2560 * 2 * 2},
+        /* 6 states of 128 heads of 64 by 128, tails of 8192 + 2 * 8 * 128 channels and 3 tokens */
+        {"mamba2", 0, INT64_C(6) * (128 * 64 * 128 * 4 + (8192 + 2048) * 3 * 2)},
+        /* 2 of 6 attend with 32 heads of 128; 4 states of 128 heads of 64 by 256 */
+        {"granitemoehybrid", INT64_C(2) * 2 * 32 * 128 * 2,
+         INT64_C(4) * (128 * 64 * 256 * 4 + (8192 + 512) * 3 * 2)},
+        /* layers 0 and 5 full with 4 heads, 4 windowed with 8; keys of 192, values of 128 */
+        {"mimo_v2_flash", (INT64_C(2) * 4 + 4 * 8) * (192 + 128) * 2, 0},
+        /* 5 windowed of 4 heads of 256, one full of 4 heads of 512 */
+        {"gemma4_unified_text", (INT64_C(5) * 256 + 512) * 4 * 2 * 2, 0},
+    };
+    plm_error err = {0};
+    plm_arch a;
+    plm_kv_options o = {.k = PLM_DT_BF16, .v = PLM_DT_BF16};
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+        size_t n = 0;
+        int64_t kv = 0, fixed = 0;
+        while (strcmp(counted[n].family, want[i].family) != 0)
+            assert_true(++n < sizeof counted / sizeof *counted);
+        assert_ok(read_text(counted[n].json, &a, &err), err);
+        assert_ok(plm_kv_bytes_per_token(&a, &o, &kv, &err), err);
+        assert_ok(plm_state_bytes(&a, &o, &fixed, &err), err);
+        if (kv != want[i].kv || fixed != want[i].state)
+            fail_msg("%s: %lld and %lld bytes", want[i].family, (long long)kv, (long long)fixed);
+        plm_arch_fini(&a);
+    }
 }
 
 #define LLAMA_KEYS                                                                                 \
@@ -84,6 +149,100 @@ static void unlisted_family(void **state)
     assert_int_equal(a.file_dtype, PLM_DT_BF16);
     assert_string_equal(a.id, "x");
     plm_arch_fini(&a);
+}
+
+/* Experts of a family nobody listed: their keys under any of the usual names, scores by what the
+** file says, else softmax; keys of training and numerics do not matter. */
+static void unlisted_experts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *keys;
+        plm_fn fn;
+        bool bias;
+        int32_t dense, shared;
+    } given[] = {
+        {"\"num_experts\":16,\"num_experts_per_tok\":2,\"moe_intermediate_size\":64",
+         PLM_FN_SOFTMAX, false, 0, 0},
+        {"\"n_routed_experts\":16,\"num_experts_per_tok\":2,\"moe_intermediate_size\":64,"
+         "\"scoring_func\":\"sigmoid\",\"topk_method\":\"noaux_tc\",\"n_shared_experts\":2,"
+         "\"first_k_dense_replace\":1",
+         PLM_FN_SIGMOID, true, 1, 128},
+        {"\"num_local_experts\":16,\"moe_topk\":2,\"expert_intermediate_size\":64,"
+         "\"score_function\":\"sigmoid\",\"moe_router_enable_expert_bias\":true,"
+         "\"shared_expert_intermediate_size\":96,\"mlp_layer_types\":[\"dense\",\"sparse\","
+         "\"sparse\",\"sparse\"]",
+         PLM_FN_SIGMOID, true, 1, 96},
+        {"\"moe_num_experts\":16,\"num_experts_per_token\":2,\"moe_intermediate_size\":64,"
+         "\"router_z_loss_coef\":0.1,\"moe_layer_dropout\":0.1,\"expert_init_std\":0.02,"
+         "\"moe_router_dtype\":\"float32\",\"layer_token_id\":3",
+         PLM_FN_SOFTMAX, false, 0, 0},
+    };
+    plm_error err = {0};
+    plm_arch a;
+    char text[1024];
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
+        snprintf(text, sizeof text, "{\"model_type\":\"brand_new\"," LLAMA_KEYS ",%s}",
+                 given[i].keys);
+        if (read_text(text, &a, &err) != PLM_OK)
+            fail_msg("%s: %s", given[i].keys, err.text);
+        const plm_layer *first = plm_arch_layer(&a, 0), *last = plm_arch_layer(&a, 3);
+        assert_int_equal(first->experts == 0, given[i].dense);
+        assert_int_equal(last->experts, 16);
+        assert_int_equal(last->top_k, 2);
+        assert_int_equal(last->expert_ffn, 64);
+        assert_int_equal(last->router_fn, given[i].fn);
+        assert_int_equal(last->router_bias, given[i].bias);
+        assert_int_equal(last->shared_ffn, given[i].shared);
+        plm_arch_fini(&a);
+    }
+}
+
+/* A name of its own on a known class is that class; so is none at all. */
+static void known_class(void **state)
+{
+    (void)state;
+    plm_error err = {0};
+    plm_arch a, b, c;
+    assert_ok(read_text("{\"model_type\":\"qwen3\"," LLAMA_KEYS "}", &a, &err), err);
+    assert_int_equal(a.kind[0].qk_norm, PLM_QK_HEAD);
+    assert_ok(
+        read_text("{\"model_type\":\"our_own\",\"architectures\":[\"Qwen3ForCausalLM\"]," LLAMA_KEYS
+                  "}",
+                  &b, &err),
+        err);
+    assert_ok(read_text("{\"architectures\":[\"Qwen3ForCausalLM\"]," LLAMA_KEYS "}", &c, &err),
+              err);
+    assert_ok(plm_arch_same(&a, &b, &err), err);
+    assert_ok(plm_arch_same(&a, &c, &err), err);
+}
+
+/* Settings of one layer (transformers 5). */
+static void layer_settings(void **state)
+{
+    (void)state;
+    plm_error err = {0};
+    plm_arch a;
+    assert_ok(read_text("{" LLAMA_KEYS ",\"per_layer_config\":{\"02\":{\"head_dim\":64,"
+                        "\"num_key_value_heads\":4,\"intermediate_size\":128}}}",
+                        &a, &err),
+              err);
+    assert_int_equal(a.n_kinds, 2);
+    for (int32_t i = 0; i < 4; i++) {
+        const plm_layer *k = plm_arch_layer(&a, i);
+        assert_int_equal(k->dk, i == 2 ? 64 : 32);
+        assert_int_equal(k->kv_heads, i == 2 ? 4 : 2);
+        assert_int_equal(k->ffn, i == 2 ? 128 : 512);
+    }
+    assert_int_equal(
+        read_text("{" LLAMA_KEYS ",\"per_layer_config\":{\"1\":{\"ssm_d\":4}}}", &a, &err),
+        PLM_E_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "ssm_d"));
+    assert_int_equal(read_text("{" LLAMA_KEYS ",\"per_layer_config\":{\"1\":7}}", &a, &err),
+                     PLM_E_INVALID);
+    assert_int_equal(
+        read_text("{" LLAMA_KEYS ",\"num_attention_heads_per_layer\":[8,8,7,8]}", &a, &err),
+        PLM_E_INVALID);
 }
 
 /* Both old and new spellings of one model give one arch. */
@@ -357,12 +516,14 @@ static void torture(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_catalog),  cmocka_unit_test(families_parse),
-        cmocka_unit_test(unlisted_family), cmocka_unit_test(aliases),
-        cmocka_unit_test(gqa_fields),      cmocka_unit_test(refuses),
-        cmocka_unit_test(bad_values),      cmocka_unit_test(quantised),
-        cmocka_unit_test(infinity),        cmocka_unit_test(longrope),
-        cmocka_unit_test(torture),
+        cmocka_unit_test(equals_catalog),   cmocka_unit_test(families_parse),
+        cmocka_unit_test(unlisted_family),  cmocka_unit_test(aliases),
+        cmocka_unit_test(families_count),   cmocka_unit_test(families_cache),
+        cmocka_unit_test(unlisted_experts), cmocka_unit_test(known_class),
+        cmocka_unit_test(layer_settings),   cmocka_unit_test(gqa_fields),
+        cmocka_unit_test(refuses),          cmocka_unit_test(bad_values),
+        cmocka_unit_test(quantised),        cmocka_unit_test(infinity),
+        cmocka_unit_test(longrope),         cmocka_unit_test(torture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

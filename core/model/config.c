@@ -21,8 +21,8 @@ static plm_status read_heads(plm_config *c)
                            PLM_CONFIG_NEEDED, 1 << 16, &c->heads));
     if (c->heads == 0)
         return plm_config_bad(c, "num_attention_heads", "at least 1");
-    PLM_TRY(plm_config_int(c, "num_key_value_heads|num_kv_heads|n_head_kv|n_kv_heads|kv_n_heads", -1, 1 << 16,
-                           &c->kv_heads));
+    PLM_TRY(plm_config_int(c, "num_key_value_heads|num_kv_heads|n_head_kv|n_kv_heads|kv_n_heads",
+                           -1, 1 << 16, &c->kv_heads));
     PLM_TRY(plm_config_int(c, "num_key_value_groups|kv_group_size", 0, 1 << 16, &group));
     if (c->kv_heads < 0 && group > 0) { /* query heads that share a key-value head */
         if (c->heads % group != 0)
@@ -208,7 +208,8 @@ static plm_status enter_layer(const plm_config *c, int32_t layer, plm_config *ow
     }
     PLM_TRY(plm_config_int_at(c, "num_attention_heads_per_layer", layer, &heads));
     if (heads > 1 << 16 || heads == 0 || (heads > 0 && heads % own->kv_heads != 0))
-        return plm_config_bad(c, "num_attention_heads_per_layer", "multiples of the key-value heads");
+        return plm_config_bad(c, "num_attention_heads_per_layer",
+                              "multiples of the key-value heads");
     if (heads > 0)
         own->heads = (int32_t)heads;
     return PLM_OK;
@@ -252,7 +253,8 @@ static plm_status check_values(const plm_config *c)
         {"word_embed_proj_dim|embedding_size", "hidden_size"},
         {"output_vocab_size", "vocab_size"},
     };
-    static const char *const needed[] = {"do_layer_norm_before", "mamba_conv_bias", "use_conv_bias"};
+    static const char *const needed[] = {"do_layer_norm_before", "mamba_conv_bias",
+                                         "use_conv_bias"};
     bool yes = true;
     const json_t *both = plm_config_get(c, "use_bidirectional_attention");
     const char *whom = json_string_value(both);

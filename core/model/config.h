@@ -1,6 +1,6 @@
 /* config.h - the parts of the config.json reader: config.c (entry, top level), config_get.c
-** (look-up), config_keys.c (keys that must not be passed over), config_family.c
-** (what the name of a family implies), config_attn.c, config_ffn.c, config_rope.c, config_quant.c.
+** (look-up), config_keys.c (keys that must not be passed over), config_family.c (what the name of a
+** family implies), config_kind.c, config_attn.c, config_ffn.c, config_rope.c, config_quant.c.
 **
 ** A value is looked for under several names at once ("num_hidden_layers|n_layer"), first among
 ** what holds for one layer alone, then in the language model's own object, then at the top of the
@@ -63,6 +63,11 @@ const char *plm_config_family(const char *type);
 const char *plm_config_family_of_class(const char *name);
 /* The i-th row, for tests; false past the end. */
 bool plm_config_family_at(size_t i, const char **types, const char **json);
+
+/* ---- config_kind.c ---- */
+/* Kind of mixer of a layer; rope false when its place in the sequence says it does not rotate. */
+plm_status plm_config_kind(const plm_config *c, int32_t layer, plm_attn *out,
+                           bool *rope) PLM_MUST_USE;
 
 /* ---- the halves of a layer ---- */
 plm_status plm_config_attention(const plm_config *c, int32_t layer, plm_layer *k) PLM_MUST_USE;

@@ -5,8 +5,10 @@
 ** these). Keys "plm_..." are traits of its code (modeling_*.py):
 **   plm_norm "layer" LayerNorm with bias, "layer_nobias"; plm_norm_offset 1: weight used as 1 + w;
 **   plm_norm_plain: norms without weights; plm_norms: norm weights a layer, plm_norms_moe of one
-**   with a dense half besides, plm_norms_routed of a routed one; plm_parallel: both halves read one input;
-**   plm_qk_norm: "head", "full" (also a weight for each head, Command R+), "l2"; plm_qk_flag: the same
+**   with a dense half besides, plm_norms_routed of a routed one; plm_parallel: both halves read one
+*input;
+**   plm_qk_norm: "head", "full" (also a weight for each head, Command R+), "l2"; plm_qk_flag: the
+*same
 **   where a key asks for it; plm_qk_after_rope; plm_qkv_bias: q, k, v always have a bias;
 **   plm_bias_qkv_only: attention_bias leaves o alone; plm_out_bias: o has one whatever it says;
 **   plm_all_bias: every linear layer has one; plm_mlp_bias: those of the MLP have one;
@@ -15,13 +17,17 @@
 **   plm_no_rope; plm_nope_full: full layers of a windowed model do not rotate; plm_alibi;
 **   plm_router: scores; plm_router_bias: selection bias; plm_renorm: chosen weights sum to one;
 **   plm_shared_gate; plm_out_gate; plm_head_gate: one gate a head; plm_sinks, "sliding" in windowed
-**   layers alone; plm_pattern: layers of a period, the last one full; plm_window_all: sliding_window
+**   layers alone; plm_pattern: layers of a period, the last one full; plm_window_all:
+*sliding_window
 **   applies to every layer; plm_pos_embed: learned positions, plm_pos_offset rows before the first;
-**   plm_rope_said: rotates only where position_embedding_type says so; plm_floor_head: hidden / heads
+**   plm_rope_said: rotates only where position_embedding_type says so; plm_floor_head: hidden /
+*heads
 **   rounded down; plm_nested: attn_config and ffn_config hold keys; plm_mamba: layers without
-**   attention are Mamba-2, plm_mamba_all: every layer is, and nothing else; plm_single: a layer is a
+**   attention are Mamba-2, plm_mamba_all: every layer is, and nothing else; plm_single: a layer is
+*a
 **   mixer or a feed-forward half; plm_shared_dense: the shared width is the dense one of a model
-**   without experts; plm_kda; plm_blocks: attends chosen blocks; plm_refuse: why it is not understood.
+**   without experts; plm_kda; plm_blocks: attends chosen blocks; plm_refuse: why it is not
+*understood.
 ** A model whose family has no row is read as a Llama with its own keys. The rows of families that
 ** came with transformers 5 were checked against the parameters that transformers 5.24 counts.
 */
@@ -110,7 +116,8 @@ static const struct {
     {"starcoder2", "{\"plm_norm\":\"layer\",\"tie_word_embeddings\":true,\"plm_plain_mlp\":true,"
                    "\"use_bias\":true,\"hidden_act\":\"gelu_pytorch_tanh\",\"norm_epsilon\":1e-5,"
                    "\"plm_window_all\":true}"},
-    {"cohere", "{\"plm_qk_flag\":\"full\",\"plm_norm\":\"layer_nobias\",\"plm_norms\":1,\"plm_parallel\":true,"
+    {"cohere", "{\"plm_qk_flag\":\"full\",\"plm_norm\":\"layer_nobias\",\"plm_norms\":1,\"plm_"
+               "parallel\":true,"
                "\"tie_word_embeddings\":true,\"plm_interleaved\":true,\"logit_scale\":0.0625,"
                "\"layer_norm_eps\":1e-5}"},
     {"cohere2", "{\"plm_norm\":\"layer_nobias\",\"plm_norms\":1,\"plm_parallel\":true,"
@@ -188,10 +195,10 @@ static const struct {
      "\"plm_interleaved\":true,\"rms_norm_eps\":1e-6}"},
     {"axk1", "{\"plm_router\":\"sigmoid\",\"plm_router_bias\":true,\"norm_topk_prob\":true,"
              "\"plm_norms_routed\":3,\"plm_interleaved\":true,\"rms_norm_eps\":1e-6}"},
-    {"deepseek_v4",
-     "{\"plm_router_bias\":true,\"norm_topk_prob\":true,\"plm_interleaved\":true,"
-     "\"plm_sinks\":true,\"scoring_func\":\"sqrtsoftplus\",\"rms_norm_eps\":1e-6,\"qk_rope_head_dim\":64,"
-     "\"sliding_window\":128,\"rope_theta\":10000,\"compress_rope_theta\":160000}"},
+    {"deepseek_v4", "{\"plm_router_bias\":true,\"norm_topk_prob\":true,\"plm_interleaved\":true,"
+                    "\"plm_sinks\":true,\"scoring_func\":\"sqrtsoftplus\",\"rms_norm_eps\":1e-6,"
+                    "\"qk_rope_head_dim\":64,"
+                    "\"sliding_window\":128,\"rope_theta\":10000,\"compress_rope_theta\":160000}"},
     {"kimi_linear", "{\"plm_router\":\"sigmoid\",\"plm_router_bias\":true,\"plm_interleaved\":true,"
                     "\"moe_renormalize\":true,\"rms_norm_eps\":1e-5,\"plm_kda\":true}"},
     {"gpt_oss",
@@ -204,7 +211,8 @@ static const struct {
     {"glm4", "{\"plm_bias_qkv_only\":true,\"plm_interleaved\":true,\"partial_rotary_factor\":0.5,"
              "\"head_dim\":128,\"plm_norms\":4,\"rms_norm_eps\":1.5625e-07}"},
     {"glm4_moe|sarvam_moe",
-     "{\"plm_floor_head\":true,\"plm_bias_qkv_only\":true,\"partial_rotary_factor\":0.5,\"plm_router\":\"sigmoid\","
+     "{\"plm_floor_head\":true,\"plm_bias_qkv_only\":true,\"partial_rotary_factor\":0.5,\"plm_"
+     "router\":\"sigmoid\","
      "\"plm_router_bias\":true,\"norm_topk_prob\":true,\"use_qk_norm\":false,"
      "\"plm_qk_flag\":\"head\",\"rms_norm_eps\":1e-5}"},
     {"minimax_m2", "{\"plm_qk_flag\":\"full\",\"use_qk_norm\":true,\"plm_router\":\"sigmoid\","
@@ -236,13 +244,11 @@ static const struct {
      "{\"plm_qk_norm\":\"head\",\"plm_norms\":4,\"plm_out_gate\":true,\"plm_nope_full\":true,"
      "\"plm_router\":\"sigmoid\",\"plm_router_bias\":true,\"plm_renorm\":true,"
      "\"global_attn_every_n_layers\":4,\"rms_norm_eps\":1e-5}"},
-    {"laguna",
-     "{\"plm_qk_norm\":\"head\",\"plm_head_gate\":true,\"plm_router\":\"sigmoid\","
-     "\"plm_router_bias\":true,\"plm_renorm\":true,\"rms_norm_eps\":1e-6}"},
-    {"step3p5|step3p7",
-     "{\"plm_qk_norm\":\"head\",\"plm_norm_offset\":true,\"plm_head_gate\":true,"
-     "\"plm_router\":\"sigmoid\",\"plm_router_bias\":true,\"plm_renorm\":true,"
-     "\"rms_norm_eps\":1e-5}"},
+    {"laguna", "{\"plm_qk_norm\":\"head\",\"plm_head_gate\":true,\"plm_router\":\"sigmoid\","
+               "\"plm_router_bias\":true,\"plm_renorm\":true,\"rms_norm_eps\":1e-6}"},
+    {"step3p5|step3p7", "{\"plm_qk_norm\":\"head\",\"plm_norm_offset\":true,\"plm_head_gate\":true,"
+                        "\"plm_router\":\"sigmoid\",\"plm_router_bias\":true,\"plm_renorm\":true,"
+                        "\"rms_norm_eps\":1e-5}"},
     {"mimo_v2_flash",
      "{\"plm_sinks\":\"sliding\",\"plm_router\":\"sigmoid\",\"plm_router_bias\":true,"
      "\"norm_topk_prob\":true,\"head_dim\":192,\"v_head_dim\":128,\"swa_num_key_value_heads\":8,"
@@ -250,14 +256,12 @@ static const struct {
     {"minimax_m3_vl_text|minimax_m3",
      "{\"plm_qk_norm\":\"head\",\"plm_blocks\":true,\"plm_router\":\"sigmoid\","
      "\"plm_router_bias\":true,\"plm_renorm\":true,\"rms_norm_eps\":1e-6}"},
-    {"cohere2_moe",
-     "{\"plm_norm\":\"layer_nobias\",\"plm_norms\":1,\"plm_parallel\":true,"
-     "\"tie_word_embeddings\":true,\"plm_interleaved\":true,\"logit_scale\":0.0625,"
-     "\"sliding_window_pattern\":4,\"plm_nope_full\":true,\"head_dim\":128,"
-     "\"plm_router\":\"softmax\",\"norm_topk_prob\":true,\"layer_norm_eps\":1e-5}"},
-    {"exaone_moe",
-     "{\"plm_qk_norm\":\"head\",\"plm_nope_full\":true,\"plm_router\":\"sigmoid\","
-     "\"plm_router_bias\":true,\"norm_topk_prob\":true,\"rms_norm_eps\":1e-5}"},
+    {"cohere2_moe", "{\"plm_norm\":\"layer_nobias\",\"plm_norms\":1,\"plm_parallel\":true,"
+                    "\"tie_word_embeddings\":true,\"plm_interleaved\":true,\"logit_scale\":0.0625,"
+                    "\"sliding_window_pattern\":4,\"plm_nope_full\":true,\"head_dim\":128,"
+                    "\"plm_router\":\"softmax\",\"norm_topk_prob\":true,\"layer_norm_eps\":1e-5}"},
+    {"exaone_moe", "{\"plm_qk_norm\":\"head\",\"plm_nope_full\":true,\"plm_router\":\"sigmoid\","
+                   "\"plm_router_bias\":true,\"norm_topk_prob\":true,\"rms_norm_eps\":1e-5}"},
     {"exaone", "{\"layer_norm_epsilon\":1e-5,\"activation_function\":\"silu\"}"},
     {"exaone4", "{\"plm_qk_norm\":\"head\",\"plm_nope_full\":true,\"rms_norm_eps\":1e-5}"},
     {"ernie4_5", "{\"tie_word_embeddings\":true,\"plm_interleaved\":true,\"rms_norm_eps\":1e-5}"},

@@ -22,10 +22,8 @@ static const struct {
     const char *name;
     plm_fn fn;
 } routers[] = {
-    {"softmax", PLM_FN_SOFTMAX},
-    {"sigmoid", PLM_FN_SIGMOID},
-    {"softmax_topk", PLM_FN_SOFTMAX_TOPK},
-    {"sqrtsoftplus", PLM_FN_SQRT_SOFTPLUS},
+    {"softmax", PLM_FN_SOFTMAX},           {"sigmoid", PLM_FN_SIGMOID},
+    {"softmax_topk", PLM_FN_SOFTMAX_TOPK}, {"sqrtsoftplus", PLM_FN_SQRT_SOFTPLUS},
     {"noaux_tc", PLM_FN_SIGMOID}, /* dots.llm1 names the method */
 };
 
@@ -160,8 +158,7 @@ static plm_status read_shared(const plm_config *c, int32_t layer, plm_layer *k)
 {
     int64_t count = -1;
     int32_t width = 0;
-    PLM_TRY(plm_config_int_at(
-        c, SHARED_KEYS, layer, &count));
+    PLM_TRY(plm_config_int_at(c, SHARED_KEYS, layer, &count));
     PLM_TRY(plm_config_int(c, SHARED_WIDTH_KEYS, 0, 1 << 24, &width));
     if (plm_config_trait(c, "plm_llama4")) { /* one shared expert of an expert's width */
         count = 1;

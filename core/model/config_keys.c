@@ -12,20 +12,20 @@
 
 /* Parts of names that stand for structure. */
 static const char *const part[] = {
-    "attn",   "attention", "layer",  "expert",   "moe",      "ssm",    "mamba",   "conv",
-    "memory", "block",     "recurr", "lru",      "mixer",    "lora",   "window",  "index",
-    "hybrid", "state_s",   "engram", "compress", "altup",    "laurel", "encoder", "rwkv",
-    "retent", "delta",     "hyena",  "mla_",     "kv_share", "cross_", "_ratio",  "linear_num",
-    "_rank",  "gate_",     "gating", "gated",    "loop",     "cycles", "ngram",   "adapter",
+    "attn",   "attention", "layer",  "expert",   "moe",      "ssm",      "mamba",     "conv",
+    "memory", "block",     "recurr", "lru",      "mixer",    "lora",     "window",    "index",
+    "hybrid", "state_s",   "engram", "compress", "altup",    "laurel",   "encoder",   "rwkv",
+    "retent", "delta",     "hyena",  "mla_",     "kv_share", "cross_",   "_ratio",    "linear_num",
+    "_rank",  "gate_",     "gating", "gated",    "loop",     "cycles",   "ngram",     "adapter",
     "hc_",    "sub_norm",  "stack",  "lambda",   "_norm_",   "sandwich", "post_norm", "sink",
 };
 
 /* Parts of names of training, of storage and of numerics: such a key never matters. */
 static const char *const harmless[] = {
-    "dropout", "pdrop",   "_loss",    "loss_",          "coef",    "token_id",   "_init",
-    "init_",   "_std",    "dtype",    "implementation", "jitter",  "capacity",   "fp32",
-    "float32", "_eps",    "fused",    "checkpoint",     "token_index", "drop_path", "aux_",
-    "output_router", "output_hidden", "output_attentions",
+    "dropout",     "pdrop",     "_loss",   "loss_",         "coef",           "token_id",
+    "_init",       "init_",     "_std",    "dtype",         "implementation", "jitter",
+    "capacity",    "fp32",      "float32", "_eps",          "fused",          "checkpoint",
+    "token_index", "drop_path", "aux_",    "output_router", "output_hidden",  "output_attentions",
 };
 
 /* Read by config_*.c, or known not to change sizes or arithmetic. Sorted by purpose, not by name.
