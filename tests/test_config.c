@@ -318,6 +318,10 @@ static void refuses(void **state)
         {",\"model_type\":\"opt\",\"word_embed_proj_dim\":64", "word_embed_proj_dim"},
         {",\"model_type\":\"opt\",\"do_layer_norm_before\":false", "do_layer_norm_before"},
         {",\"model_type\":\"diffllama\"", "differential attention"},
+        {",\"model_type\":\"mpt\",\"attn_config\":{\"alibi\":false}", "alibi"},
+        {",\"model_type\":\"mpt\",\"attn_config\":{\"attn_type\":\"multiquery_attention\"}",
+         "multiquery_attention"},
+        {",\"model_type\":\"mpt\",\"attn_config\":{\"prefix_lm\":true}", "prefix_lm"},
         {",\"model_type\":\"glm_moe_dsa\",\"kv_lora_rank\":8,\"qk_nope_head_dim\":8,"
          "\"qk_rope_head_dim\":8,\"v_head_dim\":8,\"indexer_types\":[\"full\",\"shared\"]",
          "indexer_types"},

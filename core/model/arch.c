@@ -179,8 +179,7 @@ static plm_status check_ffn(const plm_arch *a, const plm_layer *k, plm_error *er
         return bad(a, "act", (double)k->act, "xielu is for dense halves without a gate", err);
     bool two = k->act == PLM_FN_SWIGLU_OAI || k->act == PLM_FN_SITU;
     if ((two && !k->glu) || k->act == PLM_FN_SOFTMAX || k->act == PLM_FN_SOFTMAX_TOPK)
-        return bad(a, "act", (double)k->act, "no activation of this kind of feed-forward half",
-                   err);
+        return bad(a, "act", (double)k->act, "no activation of this kind of feed-forward half", err);
     if (k->experts == 0) {
         if (k->top_k > 0 || k->shared_ffn > 0 || k->shared_experts > 0)
             return bad(a, "experts", 0, "expert fields without experts", err);
@@ -212,8 +211,8 @@ static plm_status check_kind(const plm_arch *a, const plm_layer *k, plm_error *e
         (unsigned)k->router_fn >= PLM_FN_COUNT || (unsigned)k->qk_norm > PLM_QK_L2 ||
         (unsigned)k->rope.scaling >= PLM_ROPE_SCALING_COUNT)
         return bad(a, "attn", (double)k->attn, "unknown", err);
-    if (k->attn == PLM_ATTN_GATED_DELTA || k->attn == PLM_ATTN_KDA || k->attn == PLM_ATTN_MAMBA2 ||
-        k->attn == PLM_ATTN_SHORT_CONV)
+    if (k->attn == PLM_ATTN_GATED_DELTA || k->attn == PLM_ATTN_KDA ||
+        k->attn == PLM_ATTN_MAMBA2 || k->attn == PLM_ATTN_SHORT_CONV)
         PLM_TRY(check_recurrent(a, k, err));
     else if (k->attn != PLM_ATTN_NONE)
         PLM_TRY(check_attention(a, k, err));

@@ -1,18 +1,14 @@
 /* build_attn.c - grouped-query attention: full, sliding, chunked and block-sparse; and what it
- *shares
- ** with the latent kinds.
- **
- ** Tensor parallel: heads are split, key/value heads too until there is one a rank and copied
- *beyond;
- ** the output projection yields a rank's part of the sum. Its bias belongs to the first rank, whose
- ** graph this is.
- **
- ** Context parallel: a rank holds every cp-th token of the cache, so its entries stand for cp times
- *as
- ** many tokens (attribute ratio). Each rank attends its own entries and the parts are summed over
- *the
- ** group, weighted by their softmax denominators, a number a head that the graph does not carry.
- */
+** shares with the latent kinds.
+**
+** Tensor parallel: heads are split, key/value heads too until there is one a rank and copied
+** beyond; the output projection yields a rank's part of the sum. Its bias belongs to the first
+** rank, whose graph this is.
+**
+** Context parallel: a rank holds every cp-th token of the cache, so its entries stand for cp times
+** as many tokens (attribute ratio). Each rank attends its own entries and the parts are summed over
+** the group, weighted by their softmax denominators, a number a head that the graph does not carry.
+*/
 #include <math.h>
 #include <stdio.h>
 
@@ -223,7 +219,8 @@ static plm_layer_kv *source_kv(plm_builder *x, int32_t source, int64_t kv_heads)
 /* y [T, heads, dv] times the sigmoid of one column a head of the layer's input. */
 static plm_value_id gate_heads(plm_builder *x, plm_value_id in, plm_value_id y, int64_t heads)
 {
-    plm_value_id g = plm_emit_linear(x, in, PLM_ROLE_Q, "attn_gate", heads, x->a->hidden, false);
+    plm_value_id g =
+        plm_emit_linear(x, in, PLM_ROLE_Q, "attn_gate", heads, x->a->hidden, false);
     g = plm_emit_heads(x, plm_emit_unary(x, g, PLM_FN_SIGMOID), heads, 1);
     return plm_emit_binary(x, PLM_OP_MUL, plm_emit_heads(x, y, heads, x->l->dv), g);
 }

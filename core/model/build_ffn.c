@@ -1,22 +1,17 @@
 /* build_ffn.c - the feed-forward half: dense, and mixture of experts. What it returns is this
- *rank's
- ** part of a sum over tp.
- **
- ** Tensor parallel: gate and up by columns, down by rows. Experts, by plan:
- **   ep 1           every rank of a tp group holds width / tp of every expert and computes all
- *pairs of
- **                  its group's tokens; dp groups hold copies.
- **   ep > 1, dp 1   a rank holds experts / ep whole experts (width over tp / ep ranks). Tokens are
- *on
- **                  every rank, so each computes the pairs of its experts and the sum over tp,
- *needed
- **                  anyway, joins them. No exchange.
- **   ep > 1, dp > 1 tokens differ between dp groups. With tp 1, whole experts and more ranks than
- **                  choices, pairs travel to their experts and back (all-to-all); else the tokens
- *of all
- **                  groups are gathered and the parts reduced and scattered, which moves less then.
- **                  Both forms are those of vLLM's and SGLang's expert parallelism.
- */
+** rank's part of a sum over tp.
+**
+** Tensor parallel: gate and up by columns, down by rows. Experts, by plan:
+**   ep 1           every rank of a tp group holds width / tp of every expert and computes all pairs
+**                  of its group's tokens; dp groups hold copies.
+**   ep > 1, dp 1   a rank holds experts / ep whole experts (width over tp / ep ranks). Tokens are
+**                  on every rank, so each computes the pairs of its experts and the sum over tp,
+**                  needed anyway, joins them. No exchange.
+**   ep > 1, dp > 1 tokens differ between dp groups. With tp 1, whole experts and more ranks than
+**                  choices, pairs travel to their experts and back (all-to-all); else the tokens of
+**                  all groups are gathered and the parts reduced and scattered, which moves less
+**                  then. Both forms are those of vLLM's and SGLang's expert parallelism.
+*/
 #include <stdio.h>
 
 #include "core/base/mem.h"
@@ -204,7 +199,7 @@ static plm_value_id combine(plm_builder *x, plm_value_id y, plm_value_id perm, p
 ** load is even. Expert ids travel first (they tell the receiver how many rows each expert gets; the
 ** exchange delivers them counted from the rank's first expert), rows after them, sorted again where
 ** they arrive. The exchange back takes the rows to where they came from, in the order they were
-*sent. */
+** sent. */
 static plm_value_id exchanged(plm_builder *x, plm_value_id in, const routing *r, sorted *s)
 {
     const plm_layer *l = x->l;

@@ -1,11 +1,9 @@
 /* build_latent.c - attention over latents: MLA, whole or absorbed, with or without an indexer
- *(DSA), and
- ** the compressed attention of DeepSeek-V4.
- **
- ** Tensor parallel: query heads are split; the latent, its cache and the indexer are copied on
- *every
- ** rank. Source of the forms: DeepSeek-V2 (arXiv 2405.04434, section 2.1), DeepSeek-V3.2 report.
- */
+** (DSA), and the compressed attention of DeepSeek-V4.
+**
+** Tensor parallel: query heads are split; the latent, its cache and the indexer are copied on every
+** rank. Source of the forms: DeepSeek-V2 (arXiv 2405.04434, section 2.1), DeepSeek-V3.2 report.
+*/
 #include <stdio.h>
 
 #include "core/base/mem.h"
@@ -303,10 +301,8 @@ static plm_value_id attend_keys(plm_builder *x, plm_value_id q, plm_value_id k, 
 }
 
 /* Attention over a window of plain tokens and over entries that stand for `ratio` tokens each, all
- *of
- ** them or those that the indexer chose. Engines run both in one softmax; here each has its node,
- *and
- ** the sum stands for the joining, weighted by the denominators. */
+** of them or those that the indexer chose. Engines run both in one softmax; here each has its node,
+** and the sum stands for the joining, weighted by the denominators. */
 plm_value_id plm_emit_compressed(plm_builder *x, plm_value_id in)
 {
     const plm_layer *l = x->l;

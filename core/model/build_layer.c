@@ -1,8 +1,7 @@
 /* build_layer.c - a layer: norms and residual stream around its two halves.
 **
 ** The halves return this rank's part of a sum over the tensor-parallel group; it is summed here,
-*once
-** for all that is added before the next norm.
+** once for all that is added before the next norm.
 */
 #include "core/base/mem.h"
 #include "core/model/build_parts.h"
@@ -65,8 +64,8 @@ static plm_value_id feed_forward(plm_builder *x, plm_value_id in, plm_value_id n
 /* DeepSeek-V4 carries `hyper` streams in place of one residual (hyper-connections, arXiv
 ** 2409.19606). Before each half a projection of all streams gives the weights by which they are
 ** summed into its input, mixed with each other, and given its output. The model makes the rows and
-** columns of its mixing matrix sum to 1 by a few divisions of its n n numbers; these are left out.
- */
+** columns of its mixing matrix sum to 1 by a few divisions of its n n numbers; these are left
+** out. */
 typedef struct streams {
     plm_value_id all;     /* [T, n h] */
     plm_value_id weights; /* [T, 2 n + n n]: in, mixing, out */
@@ -107,9 +106,10 @@ static plm_value_id close_half(plm_builder *x, const streams *s, plm_value_id y)
     y = plm_emit_scaled(x, y, x->a->residual_scale);
     if (n <= 1)
         return plm_emit_binary(x, PLM_OP_ADD, s->all, y);
-    const plm_value_id in[] = {plm_emit_heads(x, s->all, n, h),
-                               plm_emit_heads(x, plm_emit_slice(x, s->weights, 1, n, n * n), n, n),
-                               y, plm_emit_slice(x, s->weights, 1, n + n * n, n)};
+    const plm_value_id in[] = {
+        plm_emit_heads(x, s->all, n, h),
+        plm_emit_heads(x, plm_emit_slice(x, s->weights, 1, n, n * n), n, n), y,
+        plm_emit_slice(x, s->weights, 1, n + n * n, n)};
     plm_node_begin(x->g, PLM_OP_STREAM_MIX);
     for (size_t i = 0; i < sizeof in / sizeof *in; i++)
         plm_node_in(x->g, in[i]);

@@ -1,10 +1,8 @@
 /* build_linear.c - the recurrent halves: gated delta rule (Qwen3-Next), Kimi delta attention,
- *Mamba-2.
- ** Tensor parallel splits their heads (and groups, copied where there are fewer than ranks); the
- *output
- ** projection yields a rank's part of the sum. State is f32, [S, heads, dk, dv]; the tail of the
- ** convolution [S, channels, taps - 1] has the type of activations.
- */
+** Mamba-2. Tensor parallel splits their heads (and groups, copied where there are fewer than
+** output projection yields a rank's part of the sum. State is f32, [S, heads, dk, dv]; the tail of
+** the convolution [S, channels, taps - 1] has the type of activations.
+*/
 #include <math.h>
 
 #include "core/base/mem.h"
@@ -15,8 +13,8 @@
 enum { DELTA_CHUNK = 64, SSM_CHUNK = 128 };
 
 /* fn of the causal convolution of [T, c], with a fresh filter and tail. */
-static plm_value_id convolve_fn(plm_builder *x, plm_value_id in, const char *name, const char *tail,
-                                int64_t channels, bool bias, plm_fn fn)
+static plm_value_id convolve_fn(plm_builder *x, plm_value_id in, const char *name,
+                                const char *tail, int64_t channels, bool bias, plm_fn fn)
 {
     int64_t taps = x->l->conv_taps;
     if (taps < 2)
@@ -50,8 +48,7 @@ static plm_value_id l2(plm_builder *x, plm_value_id in)
 }
 
 /* -exp(A_log) * softplus(a + dt_bias) of [T, n]: the log decay. ssm_a holds -exp(A_log), as GGUF
- *files
- ** do. */
+** files do. */
 static plm_value_id log_decay(plm_builder *x, plm_value_id a, int64_t heads, int64_t n)
 {
     plm_value_id dt = plm_emit_vector(x, PLM_ROLE_SSM_SMALL, "ssm_dt.bias", n);

@@ -267,6 +267,18 @@ static plm_status check_values(const plm_config *c)
         if (a != 0 && b != 0 && a != b)
             return plm_config_refuse(c, "key", same[i].names);
     }
+    const char *attention = NULL;
+    bool prefix = false;
+    PLM_TRY(plm_config_text(c, "attn_type", NULL, &attention));
+    PLM_TRY(plm_config_flag(c, "prefix_lm", false, &prefix));
+    if (attention != NULL && strcmp(attention, "multihead_attention") != 0 &&
+        strcmp(attention, "grouped_query_attention") != 0)
+        return plm_config_refuse(c, "attn_type", attention);
+    if (prefix)
+        return plm_config_refuse(c, "key", "prefix_lm");
+    PLM_TRY(plm_config_flag(c, "alibi", true, &yes));
+    if (!yes && plm_config_trait(c, "plm_nested") && plm_config_trait(c, "plm_no_rope"))
+        return plm_config_refuse(c, "value false of key", "alibi");
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         PLM_TRY(plm_config_flag(c, needed[i], true, &yes));
         if (!yes)

@@ -3,33 +3,32 @@
 ** Each row: names of model_type joined by '|', and JSON. Plain keys are defaults of the family's
 ** configuration class (transformers 4.57 and 5, configuration_*.py; files leave out values equal to
 ** these). Keys "plm_..." are traits of its code (modeling_*.py):
-**   plm_norm "layer" LayerNorm with bias, "layer_nobias"; plm_norm_offset 1: weight used as 1 + w;
-**   plm_norm_plain: norms without weights; plm_norms: norm weights a layer, plm_norms_moe of one
-**   with a dense half besides, plm_norms_routed of a routed one; plm_parallel: both halves read one
-*input;
-**   plm_qk_norm: "head", "full" (also a weight for each head, Command R+), "l2"; plm_qk_flag: the
-*same
-**   where a key asks for it; plm_qk_after_rope; plm_qkv_bias: q, k, v always have a bias;
-**   plm_bias_qkv_only: attention_bias leaves o alone; plm_out_bias: o has one whatever it says;
-**   plm_all_bias: every linear layer has one; plm_mlp_bias: those of the MLP have one;
-**   plm_plain_mlp: up, fn, down without gate; plm_act: activation whatever the file says;
-**   plm_embed_sqrt: embeddings times sqrt(hidden); plm_interleaved: rotary pairs are neighbours;
-**   plm_no_rope; plm_nope_full: full layers of a windowed model do not rotate; plm_alibi;
-**   plm_router: scores; plm_router_bias: selection bias; plm_renorm: chosen weights sum to one;
-**   plm_shared_gate; plm_out_gate; plm_head_gate: one gate a head; plm_sinks, "sliding" in windowed
-**   layers alone; plm_pattern: layers of a period, the last one full; plm_window_all:
-*sliding_window
-**   applies to every layer; plm_pos_embed: learned positions, plm_pos_offset rows before the first;
-**   plm_rope_said: rotates only where position_embedding_type says so; plm_floor_head: hidden /
-*heads
-**   rounded down; plm_nested: attn_config and ffn_config hold keys; plm_mamba: layers without
-**   attention are Mamba-2, plm_mamba_all: every layer is, and nothing else; plm_single: a layer is
-*a
-**   mixer or a feed-forward half; plm_shared_dense: the shared width is the dense one of a model
-**   without experts; plm_kda; plm_blocks: attends chosen blocks; plm_refuse: why it is not
-*understood.
-** A model whose family has no row is read as a Llama with its own keys. The rows of families that
-** came with transformers 5 were checked against the parameters that transformers 5.24 counts.
+**   norms      plm_norm: "layer" LayerNorm with bias, "layer_nobias"; plm_norm_offset: weight used
+**              as 1 + w; plm_norm_plain: no weights; plm_norms: weights a layer, plm_norms_moe of
+**              one with a dense half besides, plm_norms_routed of a routed one; plm_embed_norm;
+**              plm_parallel: both halves read one input;
+**   q and k    plm_qk_norm: "head", "full" (also a weight for each head, Command R+), "l2";
+**              plm_qk_flag: the same where a key asks for it; plm_qk_after_rope;
+**   biases     plm_qkv_bias: q, k, v always; plm_bias_qkv_only: attention_bias leaves o alone;
+**              plm_out_bias: o always; plm_all_bias: every linear layer; plm_mlp_bias: the MLP's;
+**              plm_head_bias;
+**   MLP        plm_plain_mlp: up, fn, down without gate; plm_act: activation whatever the file says;
+**   positions  plm_interleaved: rotary pairs are neighbours; plm_no_rope; plm_nope_full: full layers
+**              of a windowed model do not rotate; plm_rope_said: rotates only where
+**              position_embedding_type says so; plm_alibi; plm_pos_embed: learned positions,
+**              plm_pos_offset rows before the first; plm_embed_sqrt: embeddings times sqrt(hidden);
+**   experts    plm_router: scores; plm_router_bias: selection bias; plm_renorm: chosen weights sum
+**              to one; plm_shared_gate; plm_shared_dense: the shared width is the dense one of a
+**              model without experts; plm_dense_and_moe: a routed layer has both halves;
+**   attention  plm_out_gate; plm_head_gate: one gate a head; plm_sinks, "sliding" in windowed layers
+**              alone; plm_pattern: layers of a period, the last one full; plm_window_all:
+**              sliding_window applies to every layer; plm_blocks: attends chosen blocks;
+**   mixers     plm_mamba: layers without attention are Mamba-2; plm_mamba_all: every layer is, and
+**              nothing else; plm_single: a layer is a mixer or a feed-forward half; plm_kda;
+**   reading    plm_floor_head: hidden / heads rounded down; plm_nested: attn_config and ffn_config
+**              hold keys; plm_refuse: why it is not understood.
+** A model whose family has no row is read as a Llama with its own keys. Rows were checked against
+** the parameters that transformers 5.24 counts, by its defaults and by tests/data/families.h.
 */
 #include <ctype.h>
 #include <string.h>
@@ -171,7 +170,7 @@ static const struct {
      "\"plm_attn_scale_one\":true,\"window_size\":256,\"activation_function\":\"gelu_new\","
      "\"layer_norm_epsilon\":1e-5}"},
     {"mpt", "{\"plm_norm\":\"layer_nobias\",\"tie_word_embeddings\":true,\"plm_plain_mlp\":true,"
-            "\"plm_act\":\"gelu\",\"plm_nested\":true,\"plm_mpt\":true,\"alibi\":true,"
+            "\"plm_act\":\"gelu\",\"plm_nested\":true,\"plm_no_rope\":true,\"alibi\":true,"
             "\"layer_norm_epsilon\":1e-5}"},
     {"dbrx", "{\"plm_norm\":\"layer_nobias\",\"plm_nested\":true,\"plm_act\":\"silu\","
              "\"plm_router\":\"softmax\",\"plm_renorm\":true,\"layer_norm_eps\":1e-5}"},

@@ -1,10 +1,8 @@
 /* config_keys.c - keys of a config.json that would change the model and that nothing here reads.
 **
 ** A config may hold any number of keys that do not matter. One that names a mixer, a kind of layer
-*or
-** of expert does; so a key whose name has such a part, which is not in the lists below and whose
-*value
-** is not empty, stops the reading by its name.
+** or of expert does; so a key whose name has such a part, which is not in the lists below and whose
+** value is not empty, stops the reading by its name.
 */
 #include <string.h>
 

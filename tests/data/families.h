@@ -1,6 +1,6 @@
 /* families.h - {family, parameters, config.json}: small models of families, each with the keys
-** that size it or change its layers. Parameters: counted on the meta device by transformers 5.24; the
-** selection biases of routers, which it keeps as buffers, are added. */
+** that size it or change its layers. Parameters: counted on the meta device by transformers 5.24;
+** the selection biases of routers, which it keeps as buffers, are added. */
     {"afmoe", INT64_C(3023130432),
      "{\"attention_bias\":false,\"global_attn_every_n_layers\":4,\"head_dim\":128,\"hidden_a"
      "ct\":\"silu\",\"hidden_size\":2048,\"intermediate_size\":6144,\"layer_types\":[\"slidi"
