@@ -689,7 +689,7 @@ static void forms_of_expert_parallel(void **state)
         {8, 1, 1, 512, 256, 256, 2, 0, 0, 0}, /* widths split */
         {8, 8, 1, 64, 32, 2048, 2, 0, 0, 0},  /* tokens everywhere: the sum joins them */
         {8, 2, 1, 256, 128, 512, 2, 0, 0, 0},
-        {1, 1, 4, 512, 256, 2048, 0, 0, 0, 0},  /* each group has all experts */
+        {1, 1, 4, 2048, 256, 512, 0, 0, 1, 1},  /* widths split over the groups */
         {1, 16, 16, 512, 16, 2048, 0, 3, 0, 0}, /* pairs travel: ids, rows, back */
         {1, 4, 4, 512, 64, 2048, 0, 0, 1, 1},   /* fewer ranks than choices: tokens travel */
         {4, 16, 8, 256, 16, 1024, 2, 0, 1, 1},  /* 512 pairs x 8 groups / 16, half as wide */

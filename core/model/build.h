@@ -36,7 +36,7 @@ const plm_recipe *plm_recipe_gguf(const plm_recipe *r);
 typedef struct plm_parallel {
     int32_t tp;      /* tensor parallel ranks */
     int32_t pp;      /* pipeline stages */
-    int32_t ep;      /* expert parallel ranks (over tp x dp), 1 = experts sharded by tp */
+    int32_t ep;      /* expert parallel ranks (over tp x dp), 1 = widths split over tp x dp */
     int32_t dp;      /* attention data parallel ranks inside one instance */
     int32_t cp;      /* context parallel ranks */
     int32_t per_node; /* devices of a node; links of larger groups cross nodes. 0 = all in one */

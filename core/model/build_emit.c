@@ -46,7 +46,7 @@ static int64_t column_split(const plm_builder *x, plm_role role)
     case PLM_ROLE_SSM_OUT:
         return p->tp;
     case PLM_ROLE_EXPERT_DOWN:
-        return p->ep > 1 ? plm_max_i64(1, (int64_t)p->tp * p->dp / p->ep) : p->tp;
+        return plm_max_i64(1, (int64_t)p->tp * p->dp / p->ep);
     default:
         return 1;
     }

@@ -2,12 +2,12 @@
 ** rank's part of a sum over tp.
 **
 ** Tensor parallel: gate and up by columns, down by rows. Experts, by plan:
-**   ep 1           every rank of a tp group holds width / tp of every expert and computes all pairs
-**                  of its group's tokens; dp groups hold copies.
+**   ep 1           every rank of tp x dp holds its slice of the width of every expert and computes
+**                  all pairs of all groups' tokens (data parallel is of the attention alone).
 **   ep > 1, dp 1   a rank holds experts / ep whole experts (width over tp / ep ranks). Tokens are
 **                  on every rank, so each computes the pairs of its experts and the sum over tp,
 **                  needed anyway, joins them. No exchange.
-**   ep > 1, dp > 1 tokens differ between dp groups. With tp 1, whole experts and more ranks than
+**   dp > 1         tokens differ between dp groups. With tp 1, whole experts and more ranks than
 **                  choices, pairs travel to their experts and back (all-to-all); else the tokens of
 **                  all groups are gathered and the parts reduced and scattered, which moves less
 **                  then. Both forms are those of vLLM's and SGLang's expert parallelism.
@@ -228,9 +228,9 @@ static plm_value_id routed(plm_builder *x, plm_value_id in)
     const plm_layer *l = x->l;
     const plm_parallel *p = &x->b->par;
     int64_t h = x->a->hidden, group = (int64_t)p->tp * p->dp, stride = (int64_t)p->tp * p->cp;
-    bool spread = p->ep > 1 && p->dp > 1;
+    bool spread = p->dp > 1;
     bool exchange = spread && p->tp == 1 && p->ep == p->dp && l->top_k < p->dp;
-    int64_t share = p->ep > 1 ? plm_max_i64(1, group / p->ep) : p->tp;
+    int64_t share = plm_max_i64(1, group / p->ep);
     sorted s = {.local = l->experts / p->ep,
                 .width = plm_ceil_div(l->expert_ffn, share),
                 .hidden = l->expert_hidden > 0 ? l->expert_hidden : h};

@@ -33,7 +33,7 @@ bool plm_tp_heads_legal(int64_t heads, int64_t kv_heads, int64_t tp)
 /* Ranks that share one expert's matrices. */
 static int64_t expert_tp(const plm_parallel *p)
 {
-    return p->ep > 1 ? plm_max_i64(1, (int64_t)p->tp * p->dp / p->ep) : p->tp;
+    return plm_max_i64(1, (int64_t)p->tp * p->dp / p->ep);
 }
 
 /* Heads of every kind allow this tp. A kind without a mixer allows any. */
