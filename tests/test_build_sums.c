@@ -86,6 +86,8 @@ static bool named(const plm_value *v, const char *part)
 ** biases of matrices whose outputs are summed. */
 static bool may_be_copied(const plm_value *v)
 {
+    if (named(v, "attn_pool_place") || named(v, "index_place")) /* beside the latents they weigh */
+        return true;
     switch (v->role) {
     case PLM_ROLE_NORM:
     case PLM_ROLE_Q_A:
