@@ -318,6 +318,15 @@ static void refuses(void **state)
         {",\"model_type\":\"opt\",\"word_embed_proj_dim\":64", "word_embed_proj_dim"},
         {",\"model_type\":\"opt\",\"do_layer_norm_before\":false", "do_layer_norm_before"},
         {",\"model_type\":\"diffllama\"", "differential attention"},
+        {",\"mamba_n_heads\":4,\"mamba_d_state\":16", "mamba_n_heads"},
+        {",\"conv_L_cache\":3", "conv_L_cache"},
+        {",\"gating\":true", "gating"},
+        {",\"norm_type\":\"layer_norm\"", "layer_norm"},
+        {",\"hidden_act\":\"relu2\"", "relu2"},
+        {",\"kv_lora_rank\":8,\"qk_nope_head_dim\":8,\"qk_rope_head_dim\":8,\"v_head_dim\":8,"
+         "\"sliding_window\":16,\"layer_types\":[\"sliding_attention\",\"full_attention\","
+         "\"full_attention\",\"full_attention\"]",
+         "kv_lora_rank"},
         {",\"model_type\":\"mpt\",\"attn_config\":{\"alibi\":false}", "alibi"},
         {",\"model_type\":\"mpt\",\"attn_config\":{\"attn_type\":\"multiquery_attention\"}",
          "multiquery_attention"},

@@ -62,7 +62,8 @@ static plm_status read_norm(const plm_config *c)
     ** transformer has and none of a layer norm. */
     bool modern = plm_config_has(c, "num_key_value_heads|rope_theta|rope_parameters|rope_scaling");
     if (!c->known && !plm_config_has(c, "rms_norm_eps") &&
-        (!modern || plm_config_has(c, "layer_norm_eps|layer_norm_epsilon|layernorm_epsilon")))
+        (!modern ||
+         plm_config_has(c, "layer_norm_eps|layer_norm_epsilon|layernorm_epsilon|norm_epsilon")))
         return plm_config_refuse(c, "model_type", c->type);
     a->norm = layer ? PLM_NORM_LAYER : PLM_NORM_RMS;
     a->norm_bias = strcmp(kind, "layer") == 0;
@@ -244,6 +245,26 @@ static plm_status read_layers(const plm_config *c)
     return PLM_OK;
 }
 
+/* Keys that only families of the table give a meaning. */
+static plm_status check_unlisted(const plm_config *c)
+{
+    static const char *const keys[] = {
+        "mamba_n_heads",      "mamba_num_heads",         "mamba_d_state",    "ssm_state_size",
+        "conv_L_cache",       "sparse_attention_config", "index_block_size", "gating",
+        "use_attention_gate", "index_topk_blocks",
+    };
+    const char *norm = NULL;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const json_t *v = plm_config_get(c, keys[i]);
+        if (v != NULL && !plm_config_value_empty(v))
+            return plm_config_refuse(c, "key", keys[i]);
+    }
+    PLM_TRY(plm_config_text(c, "norm_type|normalization_function", NULL, &norm));
+    if (norm != NULL && strstr(norm, "rms") == NULL && strstr(norm, "RMS") == NULL)
+        return plm_config_refuse(c, "norm_type", norm);
+    return PLM_OK;
+}
+
 /* Values that stand for another structure than the family's usual one. */
 static plm_status check_values(const plm_config *c)
 {
@@ -304,6 +325,8 @@ static plm_status read_config(plm_config *c)
         return plm_config_refuse(c, "model_type", c->type[0] != '\0' ? c->type : "vision");
     PLM_TRY(check_keys(c, c->text));
     PLM_TRY(check_values(c));
+    if (!c->known)
+        PLM_TRY(check_unlisted(c));
     PLM_TRY(read_top(c));
     PLM_TRY(plm_config_storage(c));
     PLM_TRY(read_layers(c));

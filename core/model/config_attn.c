@@ -308,6 +308,8 @@ plm_status plm_config_attention(const plm_config *c, int32_t layer, plm_layer *k
     PLM_TRY(read_biases(c, k));
     if (k->attn == PLM_ATTN_COMPRESSED)
         return read_compressed(c, layer, k);
+    if (plm_config_has(c, "kv_lora_rank") && k->attn != PLM_ATTN_FULL)
+        return plm_config_refuse(c, "windowed layers with key", "kv_lora_rank");
     if (plm_config_has(c, "kv_lora_rank"))
         return read_mla(c, k);
     PLM_TRY(plm_config_int(c, "v_head_dim", k->dk, 1 << 16, &k->dv));

@@ -46,6 +46,9 @@ static plm_status read_activation(const plm_config *c, plm_layer *k)
                             "silu", &name));
     PLM_TRY(plm_config_fn(c, plm_config_trait_text(c, "plm_act", name), &k->act));
     k->glu = !plm_config_trait(c, "plm_plain_mlp");
+    bool squared = k->act == PLM_FN_RELU2 || k->act == PLM_FN_RELU;
+    if (squared && !c->known) /* with a gate in BitNet, without in Nemotron and Arcee */
+        return plm_config_refuse(c, "hidden_act", plm_config_trait_text(c, "plm_act", name));
     if (k->act == PLM_FN_XIELU && k->glu)
         return plm_config_refuse(c, "hidden_act", "xielu");
     PLM_TRY(plm_config_real(c, "swiglu_limit", 0, &k->act_limit));
