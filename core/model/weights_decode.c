@@ -20,7 +20,7 @@ static double code_at(const plm_source *s, int64_t i)
     if (s->dtype == PLM_DT_INT8_ROW)
         return (double)(signed char)codes[i];
     if (s->dtype == PLM_DT_MXFP4_PLANAR)
-        return plm_small_decode(&plm_float_e2m1, codes[i / 2] >> (i % 2 * 4) & 15u);
+        return plm_small_decode(&plm_float_e2m1, ((unsigned)codes[i / 2] >> (i % 2 * 4)) & 15u);
     return plm_small_decode(&plm_float_f8e4m3, codes[i]);
 }
 
