@@ -48,6 +48,7 @@ static const struct {
     [PLM_ATTR_ORIG_CTX] = {0, WIDE},
     [PLM_ATTR_BETA_FAST] = {0, WIDE},
     [PLM_ATTR_BETA_SLOW] = {0, WIDE},
+    [PLM_ATTR_RAMP_EXACT] = {0, 1},
     [PLM_ATTR_MSCALE] = {0, WIDE},
     [PLM_ATTR_EXPERTS] = {1, MANY},
     [PLM_ATTR_LOCAL_EXPERTS] = {1, MANY},

@@ -12,6 +12,7 @@
 
 typedef struct rope_attrs {
     int64_t scaling;
+    bool ramp_exact;
     double theta, factor, low_freq, high_freq, orig_ctx, beta_fast, beta_slow;
 } rope_attrs;
 
@@ -31,6 +32,7 @@ static rope_attrs read_rope(const plm_oracle_ctx *c)
         .orig_ctx = read_real(c, PLM_ATTR_ORIG_CTX, 0),
         .beta_fast = read_real(c, PLM_ATTR_BETA_FAST, 32),
         .beta_slow = read_real(c, PLM_ATTR_BETA_SLOW, 1),
+        .ramp_exact = plm_attr_int(c->g, c->n, PLM_ATTR_RAMP_EXACT, 0) != 0,
     };
 }
 
@@ -54,11 +56,13 @@ static double yarn_index(const rope_attrs *r, int64_t dims, double turns)
     return (double)dims * log(r->orig_ctx / (turns * TWO_PI)) / (2 * log(r->theta));
 }
 
-/* As llama3's, the ramp being linear in the index of the frequency. */
+/* As llama3's, the ramp being linear in the index of the frequency. Its ends are whole indices, but for
+** models that say "truncate": false. */
 static double scale_yarn(const rope_attrs *r, int64_t dims, int64_t i, double freq)
 {
-    double low = floor(yarn_index(r, dims, r->beta_fast));
-    double high = ceil(yarn_index(r, dims, r->beta_slow));
+    double low = yarn_index(r, dims, r->beta_fast), high = yarn_index(r, dims, r->beta_slow);
+    low = r->ramp_exact ? low : floor(low);
+    high = r->ramp_exact ? high : ceil(high);
     low = low < 0 ? 0 : low;
     high = high > (double)(dims - 1) ? (double)(dims - 1) : high;
     if (high <= low)

@@ -47,6 +47,7 @@ typedef struct plm_rope {
     double theta;  /* 0 = no rotary embedding on this layer */
     int32_t dims;  /* rotated columns of a head */
     bool interleaved;
+    bool ramp_exact; /* yarn: the ends of the ramp are not rounded to whole indices (gpt-oss) */
     plm_rope_scaling scaling;
     double factor, low_freq, high_freq, orig_ctx, beta_fast, beta_slow;
     double mscale, mscale_all;

@@ -358,6 +358,8 @@ plm_value_id plm_emit_rope(plm_builder *x, plm_value_id in, const plm_rope *r, i
         for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
             if (parts[i].value != 0)
                 plm_node_real(x->g, parts[i].key, parts[i].value);
+        if (r->ramp_exact)
+            plm_node_int(x->g, PLM_ATTR_RAMP_EXACT, 1);
     }
     if (cos_sin != 1)
         plm_node_real(x->g, PLM_ATTR_MSCALE, cos_sin);

@@ -108,6 +108,9 @@ static plm_status read_scaling(const plm_config *c, const json_t *s, plm_rope *r
     if (r->scaling == PLM_ROPE_YARN) {
         r->beta_fast = 32; /* YaRN, arXiv 2309.00071, section 3.2: alpha 1, beta 32 */
         r->beta_slow = 1;
+        bool whole = true;
+        PLM_TRY(plm_json_bool(s, "truncate", false, c->where, &whole, c->err));
+        r->ramp_exact = !whole;
         PLM_TRY(number(c, s, "beta_fast", &r->beta_fast));
         PLM_TRY(number(c, s, "beta_slow", &r->beta_slow));
         PLM_TRY(number(c, s, "mscale", &r->mscale));

@@ -79,6 +79,7 @@ static plm_status read_scaling(const plm_gguf_model *m, plm_rope *r)
     if (r->scaling == PLM_ROPE_YARN) {
         r->beta_fast = 32;
         r->beta_slow = 1;
+        r->ramp_exact = strcmp(m->prefix, "gpt-oss") == 0; /* its config says "truncate": false */
         plm_gguf_model_real(m, "rope.scaling.yarn_beta_fast", &r->beta_fast);
         plm_gguf_model_real(m, "rope.scaling.yarn_beta_slow", &r->beta_slow);
         if (plm_gguf_model_real(m, "rope.scaling.yarn_log_multiplier", &mult))

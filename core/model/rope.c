@@ -63,7 +63,9 @@ static double yarn_index(const plm_rope *r, double turns)
 
 static double yarn_freq(const plm_rope *r, double f, int32_t pair)
 {
-    double lo = floor(yarn_index(r, r->beta_fast)), hi = ceil(yarn_index(r, r->beta_slow));
+    double lo = yarn_index(r, r->beta_fast), hi = yarn_index(r, r->beta_slow);
+    lo = r->ramp_exact ? lo : floor(lo);
+    hi = r->ramp_exact ? hi : ceil(hi);
     lo = fmax(lo, 0.0);
     hi = fmin(hi, r->dims - 1.0);
     if (hi <= lo)
