@@ -175,7 +175,11 @@ static plm_status collect(plm_session *s, const plm_args *a, const plm_io *io, f
     const char *device = plm_args_text(a, PLM_OPT_DEVICE, NULL);
     size_t models = model != NULL ? 1 : plm_catalog_count(c, "models");
     size_t devices = device != NULL ? 1 : plm_catalog_count(c, "devices");
+    const plm_arch *arch;
     *refused = *n_rows = 0;
+    *rows = NULL;
+    if (model != NULL) /* once: a model that cannot be read fits nowhere */
+        PLM_TRY(plm_session_model(s, model, &arch, err));
     *rows = plm_calloc(models * devices, sizeof **rows);
     if (*rows == NULL)
         return plm_fail_memory(err, "fit");

@@ -194,14 +194,14 @@ plm_status plm_cmd_plan(const plm_args *a, const plm_io *io, FILE *out, int *exi
     PLM_GOTO(query_from_args(a, io, &lists, &q, err));
     PLM_GOTO(plm_export_check(a, err));
     PLM_GOTO(plm_session_create(plm_args_text(a, PLM_OPT_CATALOG, NULL), &s, err));
-    PLM_GOTO(plm_plan_search(s, &q, &p, err));
+    status = plm_plan_search(s, &q, &p, err);
     if (io->progress)
         fprintf(io->err, "\r%*s\r", 20, "");
+    PLM_GOTO(status);
     bool meets = p.n_rows > 0 && p.rows[0].meets;
     bool csv = a->opt[PLM_OPT_CSV].set;
     size_t top = (size_t)plm_args_count(a, PLM_OPT_TOP, csv ? 1 << 20 : 10);
-    if (meets && a->opt[PLM_OPT_EXPORT].set)
-        PLM_GOTO(plm_export_write(a, &q, &p.rows[0], io->err, err));
+    bool people = !csv && !a->opt[PLM_OPT_JSON].set;
     if (a->opt[PLM_OPT_JSON].set) {
         plm_json_out o = {false};
         PLM_GOTO(plm_out_write(&o, plan_json(&o, &q, &p, top), out, err));
@@ -210,6 +210,8 @@ plm_status plm_cmd_plan(const plm_args *a, const plm_io *io, FILE *out, int *exi
     } else {
         PLM_GOTO(plm_plan_print(&q, &p, top, out, err));
     }
+    if (meets && a->opt[PLM_OPT_EXPORT].set)
+        PLM_GOTO(plm_export_write(a, &q, &p.rows[0], people ? out : NULL, err));
     *exit_status = meets ? 0 : 1;
 done:
     plm_plan_fini(&p);

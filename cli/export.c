@@ -212,7 +212,8 @@ static plm_status write_file(const plm_args *a, const plm_plan_query *q, const p
     if (fclose(f) != 0 || bad)
         return plm_fail(err, PLM_E_IO, "cannot write, %.300s: %s; free space", path,
                         strerror(errno));
-    fprintf(log, "wrote %s\n", path);
+    if (log != NULL)
+        fprintf(log, "wrote %s\n", path);
     return PLM_OK;
 }
 
