@@ -2,23 +2,7 @@
 ** and against what its scheduler can do. */
 #include "core/base/mem.h"
 #include "sim/plan/plan.h"
-#include "tests/support.h"
-
-static plm_error err;
-static plm_session *session;
-
-static int open_session(void **state)
-{
-    (void)state;
-    return plm_session_create(NULL, &session, &err) == PLM_OK ? 0 : -1;
-}
-
-static int close_session(void **state)
-{
-    (void)state;
-    plm_session_destroy(session);
-    return 0;
-}
+#include "tests/session_support.h"
 
 static plm_answer ask(const char *model, const char *device, const char *engine, const char *quant,
                       int64_t prompt, int64_t gen, int64_t depth, int32_t flash)

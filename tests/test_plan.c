@@ -1,27 +1,10 @@
-/* test_plan.c - the search: what it returns against predict, against its own rules, against
- *threads;
- ** and two pools apart from any device. */
+/* test_plan.c - the search: what it returns against predict, against its own rules, against threads;
+** and two pools apart from any device. */
 #include "core/base/mem.h"
 #include "sim/plan/disagg.h"
 #include "sim/plan/plan.h"
 #include "sim/plan/tasks.h"
-#include "tests/support.h"
-
-static plm_error err;
-static plm_session *session;
-
-static int open_session(void **state)
-{
-    (void)state;
-    return plm_session_create(NULL, &session, &err) == PLM_OK ? 0 : -1;
-}
-
-static int close_session(void **state)
-{
-    (void)state;
-    plm_session_destroy(session);
-    return 0;
-}
+#include "tests/session_support.h"
 
 static const char *const h100[] = {"h100_sxm_80"};
 static const char *const two[] = {"h100_sxm_80:4", "rtx_4090_24:4"};
