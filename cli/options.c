@@ -199,7 +199,7 @@ plm_status plm_args_set(plm_args *a, plm_option_id id, const char *text, plm_err
     case PLM_KIND_FLAG:
         break;
     case PLM_KIND_TEXT:
-        if (text[0] == '\0')
+        if (text[0] == '\0' && id != PLM_OPT_TEXT) /* an empty text is a text */
             return plm_fail(err, PLM_E_INVALID, "empty value, %s: want %s; give one", what,
                             o->meta);
         break;
@@ -259,11 +259,27 @@ static plm_option_id find_letter(char c)
     return PLM_OPT_COUNT;
 }
 
+/* Whether the command takes a text without a name. */
+static bool takes_text(const plm_args *a)
+{
+    return (options[PLM_OPT_TEXT].commands & (1u << a->command)) != 0;
+}
+
 plm_status plm_args_parse(plm_args *a, int argc, char **argv, plm_error *err)
 {
+    bool names = true; /* "--" ends the named ones */
     for (int i = 0; i < argc; i++) {
         const char *arg = argv[i], *value = NULL;
         plm_option_id id = PLM_OPT_COUNT;
+        bool bare = !names || arg[0] != '-' || arg[1] == '\0';
+        if (names && takes_text(a) && strcmp(arg, "--") == 0) {
+            names = false;
+            continue;
+        }
+        if (bare && takes_text(a)) {
+            PLM_TRY(plm_args_set(a, PLM_OPT_TEXT, arg, err));
+            continue;
+        }
         if (arg[0] == '-' && arg[1] == '-' && arg[2] != '\0') {
             const char *eq = strchr(arg, '=');
             id = plm_option_find(arg + 2, eq ? (size_t)(eq - arg - 2) : strlen(arg + 2));
