@@ -206,7 +206,7 @@ static plm_status read_tensor(const scanner *s, const json_t *obj, plm_tensor *t
     t->dtype = dtype != NULL ? plm_dtype_by_safetensors(dtype) : PLM_DT_COUNT;
     if (t->dtype >= PLM_DT_COUNT)
         return reject(s, "dtype", "a tensor's dtype is unknown");
-    uint64_t elements, bytes;
+    uint64_t elements = 0, bytes = 0;
     PLM_TRY(read_shape(s, json_object_get(obj, "shape"), t, &elements));
     PLM_TRY(read_offsets(s, json_object_get(obj, "data_offsets"), t));
     const plm_dtype_info *info = plm_dtype_get(t->dtype);
