@@ -176,6 +176,33 @@ static plm_status add_kind(const plm_config *c, const plm_layer *k, int32_t *ind
     return PLM_OK;
 }
 
+/* Keys that are read where they hold this kind of value; another kind would pass for absent. */
+static plm_status check_kinds(const plm_config *c, const json_t *obj)
+{
+    static const struct {
+        const char *key;
+        json_type type;
+        const char *want;
+    } kinds[] = {
+        {"rope_scaling", JSON_OBJECT, "an object or null"},
+        {"rope_parameters", JSON_OBJECT, "an object or null"},
+        {"quantization_config", JSON_OBJECT, "an object or null"},
+        {"quantization", JSON_OBJECT, "an object or null"},
+        {"compression_config", JSON_OBJECT, "an object or null"},
+        {"per_layer_config", JSON_OBJECT, "an object or null"},
+        {"linear_attn_config", JSON_OBJECT, "an object or null"},
+        {"text_config", JSON_OBJECT, "an object or null"},
+        {"mlp_only_layers", JSON_ARRAY, "a list of layers"},
+        {"architectures", JSON_ARRAY, "a list of names"},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const json_t *v = plm_config_member(obj, kinds[i].key);
+        if (v != NULL && json_typeof(v) != kinds[i].type && !plm_config_value_empty(v))
+            return plm_config_bad(c, kinds[i].key, kinds[i].want);
+    }
+    return PLM_OK;
+}
+
 static plm_status check_keys(const plm_config *c, const json_t *obj)
 {
     const char *key;
@@ -323,6 +350,8 @@ static plm_status read_config(plm_config *c)
     if (!plm_config_has(c, "vocab_size|padded_vocab_size") &&
         plm_config_has(c, "image_size|patch_size"))
         return plm_config_refuse(c, "model_type", c->type[0] != '\0' ? c->type : "vision");
+    PLM_TRY(check_kinds(c, c->root));
+    PLM_TRY(check_kinds(c, c->text));
     PLM_TRY(check_keys(c, c->text));
     PLM_TRY(check_values(c));
     if (!c->known)
