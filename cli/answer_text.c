@@ -125,7 +125,7 @@ static void print_memory(const plm_query *q, const plm_answer *r, FILE *out)
     if (m->kv_pool_bytes > m->kv_bytes)
         fprintf(out, ", pool of %s", plm_text_bytes((double)m->kv_pool_bytes, buf, sizeof buf));
     int64_t asked = q->context > 0 ? q->context : q->depth + q->prompt + q->gen;
-    if (m->fits)
+    if (m->fits && m->capacity_bytes > 0)
         fprintf(out, "; longest context %lld tokens; room for %lld sequences of %lld",
                 (long long)m->max_context_tokens, (long long)m->max_batch, (long long)asked);
     fputc('\n', out);

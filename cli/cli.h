@@ -99,6 +99,8 @@ void plm_out_int(plm_json_out *o, json_t *obj, const char *key, int64_t v);
 void plm_out_real(plm_json_out *o, json_t *obj, const char *key, double v);
 void plm_out_text(plm_json_out *o, json_t *obj, const char *key, const char *v);
 void plm_out_bool(plm_json_out *o, json_t *obj, const char *key, bool v);
+/* What a device of known memory has room for; null when its memory is unknown. */
+void plm_out_limit(plm_json_out *o, json_t *obj, const char *key, const plm_ledger *l, int64_t v);
 /* key: value and key_range: [lo, hi]. */
 void plm_out_figure(plm_json_out *o, json_t *obj, const char *key, plm_figure f);
 /* Writes the object and a newline, and frees it (also after a failure). */

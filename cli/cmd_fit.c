@@ -44,8 +44,8 @@ static json_t *row_json(plm_json_out *o, const fit_row *r)
         plm_out_int(o, j, "trainable_params", r->train.trainable_params);
         return j;
     }
-    plm_out_int(o, j, "max_context_tokens", r->l.max_context_tokens);
-    plm_out_int(o, j, "max_batch", r->l.max_batch);
+    plm_out_limit(o, j, "max_context_tokens", &r->l, r->l.max_context_tokens);
+    plm_out_limit(o, j, "max_batch", &r->l, r->l.max_batch);
     parts = plm_out_child(o, j, "ledger", plm_out_object(o));
     plm_out_int(o, parts, "usable_bytes", r->l.usable_bytes);
     plm_out_int(o, parts, "weights_bytes", r->l.weights_bytes);
@@ -219,7 +219,10 @@ static void infer_cells(plm_table *t, const fit_row *r, bool csv)
     gib(t, (double)r->l.kv_bytes, csv);
     if (csv)
         plm_table_format(t, "%lld", (long long)r->context);
-    plm_table_format(t, "%lld", (long long)r->l.max_context_tokens);
+    if (r->l.capacity_bytes > 0)
+        plm_table_format(t, "%lld", (long long)r->l.max_context_tokens);
+    else
+        plm_table_text(t, "-");
     if (r->fits && r->decode_tok_s > 0)
         plm_table_number(t, r->decode_tok_s, csv ? 6 : 3);
     else

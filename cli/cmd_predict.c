@@ -111,8 +111,8 @@ static void put_memory(plm_json_out *o, json_t *root, const plm_ledger *m)
     plm_out_bool(o, j, "fits", m->fits);
     if (!m->fits)
         plm_out_text(o, j, "limit", m->limit);
-    plm_out_int(o, j, "max_context_tokens", m->max_context_tokens);
-    plm_out_int(o, j, "max_batch", m->max_batch);
+    plm_out_limit(o, j, "max_context_tokens", m, m->max_context_tokens);
+    plm_out_limit(o, j, "max_batch", m, m->max_batch);
 }
 
 static void put_phases(plm_json_out *o, json_t *root, const plm_query *q, const plm_answer *r)

@@ -78,6 +78,11 @@ void plm_out_bool(plm_json_out *o, json_t *obj, const char *key, bool v)
     plm_out_child(o, obj, key, json_boolean(v));
 }
 
+void plm_out_limit(plm_json_out *o, json_t *obj, const char *key, const plm_ledger *l, int64_t v)
+{
+    plm_out_child(o, obj, key, l->capacity_bytes > 0 ? json_integer(v) : json_null());
+}
+
 void plm_out_figure(plm_json_out *o, json_t *obj, const char *key, plm_figure f)
 {
     char range[64];
