@@ -37,7 +37,8 @@ static plm_status deliver(const plm_io *io, const char *text, size_t bytes, plm_
 static plm_status run_command(const plm_args *a, const plm_io *io, int *exit_status,
                               plm_error *err)
 {
-    if (a->opt[PLM_OPT_JOBS].set)
+    bool text_as_it_comes = a->command == PLM_CMD_RUN && !a->opt[PLM_OPT_JSON].set;
+    if (a->opt[PLM_OPT_JOBS].set || text_as_it_comes)
         return functions[a->command](a, io, io->out, exit_status, err);
     char *text = NULL;
     size_t bytes = 0;

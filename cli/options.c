@@ -265,6 +265,16 @@ static bool takes_text(const plm_args *a)
     return (options[PLM_OPT_TEXT].commands & (1u << a->command)) != 0;
 }
 
+/* Commands may have different options of one name (--prompt); the one that this command takes. */
+static plm_option_id of_command(const plm_args *a, plm_option_id id)
+{
+    for (int i = 0; i < PLM_OPT_COUNT; i++)
+        if (strcmp(options[i].name, options[id].name) == 0 &&
+            (options[i].commands & (1u << a->command)) != 0)
+            return (plm_option_id)i;
+    return id;
+}
+
 plm_status plm_args_parse(plm_args *a, int argc, char **argv, plm_error *err)
 {
     bool names = true; /* "--" ends the named ones */
@@ -294,6 +304,7 @@ plm_status plm_args_parse(plm_args *a, int argc, char **argv, plm_error *err)
         }
         if (id == PLM_OPT_COUNT)
             return unknown_option(a, arg, err);
+        id = of_command(a, id);
         if (options[id].kind == PLM_KIND_FLAG) {
             if (value != NULL)
                 return plm_fail(err, PLM_E_INVALID, "value not wanted, --%s: it is a switch; drop "

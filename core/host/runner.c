@@ -196,6 +196,11 @@ int64_t plm_runner_tokens(const plm_runner *r, int32_t seq)
     return plm_paging_is_open(&r->paging, seq) ? r->paging.seq[seq].tokens : 0;
 }
 
+int64_t plm_runner_step_tokens(const plm_runner *r)
+{
+    return r->max_t;
+}
+
 /* ---- a step ---- */
 
 /* The rows of the states of a sequence that begins. */

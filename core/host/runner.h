@@ -62,10 +62,12 @@ plm_status plm_runner_open(plm_runner *r, int32_t *seq, plm_error *err) PLM_MUST
 plm_status plm_runner_fork(plm_runner *r, int32_t from, int64_t tokens, int32_t *seq,
                            plm_error *err) PLM_MUST_USE;
 void plm_runner_close(plm_runner *r, int32_t seq);
+/* Most tokens of a step. */
+int64_t plm_runner_step_tokens(const plm_runner *r);
 int64_t plm_runner_tokens(const plm_runner *r, int32_t seq);
 
 /* Runs the parts, of different sequences, in one step; their sum may not exceed max_tokens. After a
-** failure the sequences stand where they stood. */
+** failure the sequences stand where they stood, but recurrent state may have moved: close those. */
 plm_status plm_runner_step(plm_runner *r, const plm_part *parts, size_t n, plm_error *err)
     PLM_MUST_USE;
 /* Logits of the last step, [rows][vocab], rows in order of the parts and, in one, of its tokens. Valid

@@ -13,8 +13,8 @@ plm_status plm_sampler_init(plm_sampler *s, const plm_sampling *how, plm_error *
         return plm_fail(err, PLM_E_INVALID, "out of range, --temp: %g; give 0 (greedy) or more",
                         how->temperature);
     if (!(how->top_p >= 0 && how->top_p <= 1) || how->top_k < 0)
-        return plm_fail(err, PLM_E_INVALID, "out of range, --top-p or --top-k: give 0 to 1, and 0 or "
-                                            "more");
+        return plm_fail(err, PLM_E_INVALID, "out of range, --top-p %g or --top-k %lld: a share and a number "
+                        "of tokens; give 0 to 1, and 0 or more", how->top_p, (long long)how->top_k);
     return PLM_OK;
 }
 

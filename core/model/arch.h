@@ -159,6 +159,7 @@ typedef struct plm_kv_options {
     bool windows_full;     /* engine stores windowed layers at full length (llama.cpp --swa-full) */
     bool index_cache;      /* count the index keys of index-selected layers too (index_dim a token; the
                               entries of COMPRESSED layers always carry theirs) */
+    int32_t tail_bytes;      /* of an element of a conv tail, 0 = 2 */
     bool index_as_k;       /* ... kept in the K type; false: one byte an element, as served (fp8) */
 } plm_kv_options;
 /* Bytes that grow with every token while no window is full (all attending layers). */
@@ -175,7 +176,7 @@ plm_status plm_kv_max_tokens(const plm_arch *a, const plm_kv_options *o, int64_t
 /* Fixed bytes a sequence (conv tails, delta-rule and SSM state, f32 unless said), of one rank. */
 plm_status plm_state_bytes(const plm_arch *a, const plm_kv_options *o, int64_t *bytes,
                            plm_error *err) PLM_MUST_USE;
-/* The same in its two parts: recurrent state (f32) and conv tails (2 bytes an element). */
+/* The same in its two parts: recurrent state (f32) and conv tails (tail_bytes an element). */
 plm_status plm_state_parts(const plm_arch *a, const plm_kv_options *o, int64_t *state_bytes,
                            int64_t *conv_bytes, plm_error *err) PLM_MUST_USE;
 

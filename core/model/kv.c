@@ -328,10 +328,10 @@ static bool product4(int64_t a, int64_t b, int64_t c, int64_t d, int64_t *out)
     return plm_mul_i64(a, b, out) && plm_mul_i64(*out, c, out) && plm_mul_i64(*out, d, out);
 }
 
-/* Recurrent state (f32) and conv tail (2 bytes an element) of one layer on one rank. q, k and v
+/* Recurrent state (f32) and conv tail (`tail` bytes an element) of one layer on one rank. q, k and v
 ** pass through the convolution; in Mamba-2 x, B and C do. Source: the configs and state sizes of
 ** Qwen3-Next, Nemotron-H and Kimi-K3 in the catalog's model records. */
-static bool layer_state(const plm_layer *l, int64_t tp, int64_t *state, int64_t *conv)
+static bool layer_state(const plm_layer *l, int64_t tp, int64_t tail, int64_t *state, int64_t *conv)
 {
     int64_t v_heads = heads_of_rank(l->lin_v_heads, tp), channels = 0, q;
     *state = *conv = 0;
@@ -354,7 +354,7 @@ static bool layer_state(const plm_layer *l, int64_t tp, int64_t *state, int64_t 
         return true;
     }
     return product4(v_heads, l->lin_dv, 1, 1, &channels) && plm_add_i64(channels, q, &channels) &&
-           product4(channels, l->conv_taps > 1 ? l->conv_taps - 1 : 0, 2, 1, conv);
+           product4(channels, l->conv_taps > 1 ? l->conv_taps - 1 : 0, tail, 1, conv);
 }
 
 plm_status plm_state_parts(const plm_arch *a, const plm_kv_options *o, int64_t *state_bytes,
@@ -366,7 +366,8 @@ plm_status plm_state_parts(const plm_arch *a, const plm_kv_options *o, int64_t *
     *state_bytes = *conv_bytes = 0;
     for (int32_t i = first; i < end; i++) {
         int64_t state, conv;
-        if (!layer_state(plm_arch_layer(a, i), tp, &state, &conv) ||
+        if (!layer_state(plm_arch_layer(a, i), tp, o->tail_bytes > 0 ? o->tail_bytes : 2, &state,
+                         &conv) ||
             !plm_add_i64(*state_bytes, state, state_bytes) ||
             !plm_add_i64(*conv_bytes, conv, conv_bytes))
             return fail_size(a, "recurrent state", err);

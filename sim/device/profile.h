@@ -93,6 +93,9 @@ typedef struct plm_profile {
     int64_t kv_block;                   /* tokens of a block */
     int64_t kv_pad;                     /* cells of a slot rounded up to (llama.cpp 256) */
     int64_t window_slack;               /* -1 = ubatch */
+    int64_t tail_bytes;                 /* of an element of a conv tail, 0 = 2 */
+    bool matrices_apart;                /* q, k, v and gate, up are multiplied one by one, as files have
+                                           them */
     bool windows_full, all_logits, embed_on_host;
     bool ubatch_logits;                 /* room for logits of a whole chunk is reserved */
     bool kv_head_copy;                  /* KV heads copied when tp exceeds them */

@@ -80,6 +80,8 @@ static const field fields[] = {
     {"kv_block", SIZE64, P(kv_block), 1, 1e6},
     {"kv_pad", SIZE64, P(kv_pad), 1, 1e6},
     {"window_slack", SIZE64, P(window_slack), -1, 1e9},
+    {"tail_bytes", SIZE64, P(tail_bytes), 0, 8},
+    {"matrices_apart", TRUTH, P(matrices_apart), 0, 0},
     {"windows_full", TRUTH, P(windows_full), 0, 0},
     {"all_logits", TRUTH, P(all_logits), 0, 0},
     {"ubatch_logits", TRUTH, P(ubatch_logits), 0, 0},

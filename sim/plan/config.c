@@ -175,7 +175,7 @@ static void describe_build(const plm_config *c, plm_build *b)
     b->kv_k = c->kv_k;
     b->kv_v = c->kv_v;
     b->mla_expanded = !p->absorb_mla;
-    b->fuse_qkv = b->fuse_gate_up = !c->layer_split;
+    b->fuse_qkv = b->fuse_gate_up = !c->layer_split && !p->matrices_apart;
     b->all_logits = p->all_logits;
     b->vocab_pad = (int32_t)plm_min_i64(p->vocab_pad, 65536);
     b->max_seqs = c->seqs_bound;

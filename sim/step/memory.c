@@ -78,6 +78,7 @@ static plm_kv_options cache_options(const plm_ledger_query *q)
         .window_slack = p->window_slack < 0 ? p->ubatch : p->window_slack,
         .window_pad = p->kv_pad,
         .windows_full = p->windows_full,
+        .tail_bytes = (int32_t)p->tail_bytes,
         .index_cache = true,
     };
 }
