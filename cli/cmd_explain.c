@@ -135,7 +135,8 @@ static plm_status write_trace(const plm_explanation *e, const char *phase, const
         at += r->time_s;
     }
     plm_status status = plm_out_write(&o, root, f, err);
-    if (fclose(f) != 0 && status == PLM_OK)
+    bool bad = ferror(f) != 0; /* an earlier write; fclose tells of the last */
+    if ((fclose(f) != 0 || bad) && status == PLM_OK)
         status =
             plm_fail(err, PLM_E_IO, "cannot write, %.200s: %s; free space", path, strerror(errno));
     return status;

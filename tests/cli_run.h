@@ -73,7 +73,7 @@ static inline const char *cli_path(const char *name)
     static char path[4][256];
     static unsigned turn;
     char *p = path[turn++ % 4];
-    snprintf(p, sizeof path[0], "%s/%s", cli_folder, name);
+    assert_true((size_t)snprintf(p, sizeof path[0], "%s/%s", cli_folder, name) < sizeof path[0]);
     return p;
 }
 

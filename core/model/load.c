@@ -143,6 +143,16 @@ static plm_status open_siblings(part_set *set, const char *path, int64_t count, 
                         "split, %s: %lld parts; want NAME-00001-of-%05lld.gguf and "
                         "at most %d parts",
                         path, (long long)count, (long long)count, PARTS_MAX);
+    bool fits = false;
+    for (int64_t i = 1; i <= count && !fits; i++) {
+        snprintf(name, sizeof name, "-%05lld-of-%05lld.gguf", (long long)i, (long long)count);
+        fits = ends_with(path, name);
+    }
+    if (!fits)
+        return plm_fail(err, PLM_E_INVALID,
+                        "split, %.200s: one of %lld parts, but not named so; want "
+                        "NAME-00001-of-%05lld.gguf, rename it",
+                        path, (long long)count, (long long)count);
     for (int64_t i = 1; i <= count; i++) {
         snprintf(name, sizeof name, "%.*s-%05lld-of-%05lld.gguf", (int)(n - tail), path,
                  (long long)i, (long long)count);
