@@ -101,7 +101,7 @@ static plm_status try_pair(const plm_tokenizer *t, const char *word, plm_tok_wor
         p.id = plm_tok_find(t, word + a->at, p.n);
         if (p.id == PLM_TOK_NONE)
             return PLM_OK;
-        p.order = -(double)t->token[p.id].score;
+        p.order = -t->token[p.id].score;
     }
     return heap_push(w, p, err);
 }

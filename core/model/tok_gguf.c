@@ -112,7 +112,7 @@ static plm_status read_token(reader *r, uint32_t id, const char *name, size_t n,
             t->ends[t->n_ends++] = id;
         kind = PLM_TOKEN_CONTROL;
     }
-    PLM_TRY(plm_tok_set(t, id, name, n, (float)score, (plm_token_kind)kind, r->where, r->err));
+    PLM_TRY(plm_tok_set(t, id, name, n, score, (plm_token_kind)kind, r->where, r->err));
     if (n > 0 && (kind == PLM_TOKEN_CONTROL || kind == PLM_TOKEN_USER || kind == PLM_TOKEN_UNKNOWN))
         return plm_tok_added_push(&t->raw, id, r->err);
     return PLM_OK;
@@ -132,8 +132,8 @@ static plm_status read_tokens(reader *r)
     for (uint32_t id = 0; plm_gguf_text_next(&list, &name, &n); id++) {
         PLM_TRY(read_token(r, id, name, n, typed, scored));
         const plm_token *k = &r->t->token[id];
-        if (k->kind == PLM_TOKEN_NORMAL && (double)k->score < least)
-            least = (double)k->score;
+        if (k->kind == PLM_TOKEN_NORMAL && k->score < least)
+            least = k->score;
     }
     r->t->unknown_score = least - UNKNOWN_PENALTY;
     return PLM_OK;

@@ -100,7 +100,7 @@ static plm_status read_unigram(plm_tok_json *r, const json_t *model)
         if (name == NULL || !json_is_number(json_array_get(v, 1)) || i >= r->t->n_tokens ||
             !(score > -1e30 && score < 1e30))
             return damaged(r, "an entry of the vocabulary is not a name and a score");
-        PLM_TRY(plm_tok_set(r->t, (uint32_t)i, name, strlen(name), (float)score, PLM_TOKEN_NORMAL,
+        PLM_TRY(plm_tok_set(r->t, (uint32_t)i, name, strlen(name), score, PLM_TOKEN_NORMAL,
                             r->where, r->err));
         least = score < least ? score : least;
     }

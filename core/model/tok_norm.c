@@ -102,7 +102,9 @@ static plm_status lower_char(utf8proc_int32_t c, const char *bytes, size_t n, pl
 static plm_status strip_accent(utf8proc_int32_t c, const char *bytes, size_t n, plm_tok_text *out,
                                plm_error *err)
 {
-    return utf8proc_category(c) == UTF8PROC_CATEGORY_MN ? PLM_OK : plm_tok_append(out, bytes, n, err);
+    utf8proc_category_t k = utf8proc_category(c);
+    bool mark = k == UTF8PROC_CATEGORY_MN || k == UTF8PROC_CATEGORY_MC || k == UTF8PROC_CATEGORY_ME;
+    return mark ? PLM_OK : plm_tok_append(out, bytes, n, err);
 }
 
 static plm_status prepend(plm_tok_text *t, const char *text, plm_error *err)

@@ -27,7 +27,7 @@ typedef enum plm_token_kind { /* numbers of tokenizer.ggml.token_type */
 typedef struct plm_token {
     uint32_t at, n;             /* name, in the pool */
     uint32_t piece_at, piece_n; /* bytes it stands for */
-    float score;
+    double score;
     uint8_t kind;
     bool lstrip, rstrip, single_word; /* added tokens of a tokenizer.json */
 } plm_token;
@@ -134,7 +134,7 @@ plm_status plm_tok_create(plm_tokenizer **out, plm_error *err) PLM_MUST_USE;
 plm_status plm_tok_reserve(plm_tokenizer *t, uint64_t n, const char *where, plm_error *err)
     PLM_MUST_USE;
 /* Names a token. A name that another token has is PLM_E_INVALID. */
-plm_status plm_tok_set(plm_tokenizer *t, uint32_t id, const char *name, size_t n, float score,
+plm_status plm_tok_set(plm_tokenizer *t, uint32_t id, const char *name, size_t n, double score,
                        plm_token_kind kind, const char *where, plm_error *err) PLM_MUST_USE;
 uint32_t plm_tok_find(const plm_tokenizer *t, const char *name, size_t n);
 /* Slots for up to n merges, then each in order of rank; a merge whose parts or whole are no tokens is

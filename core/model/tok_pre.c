@@ -1,8 +1,8 @@
 /* tok_pre.c - patterns, and cutting a text into words.
 **
-** Published patterns are written for Rust's regex, for Oniguruma or for tiktoken. Two things differ in
-** PCRE2 and are rewritten: \s (and \S) is Unicode's White_Space there, while PCRE2 adds U+180E; and '$'
-** ends any line in Oniguruma. Limits keep a hostile pattern from running on.
+** Published patterns are written for Rust's regex, for Oniguruma or for tiktoken. What differs in PCRE2 is
+** rewritten: \s (and \S) is Unicode's White_Space there, while PCRE2 adds U+180E; \w (and \W) counts
+** marks there. '$' ends any line in Oniguruma. Limits keep a hostile pattern from running on.
 */
 #include <string.h>
 
@@ -13,6 +13,8 @@
 #define PATTERN_MAX 65536u
 /* White_Space without brackets: the controls, NEL, and the separators. */
 #define WHITE "\\t-\\r\\x{85}\\p{Z}"
+/* A word's characters in Unicode Technical Standard 18, annex C. */
+#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200c}\\x{200d}"
 
 plm_status plm_tok_add_span(plm_tok_spans *s, size_t at, size_t n, plm_error *err)
 {
@@ -32,34 +34,41 @@ void plm_tok_step_fini(plm_tok_step *s)
 
 /* ---- patterns ---- */
 
-/* The pattern with \s and \S spelled out. */
+/* What stands for an escape, in a class and outside; NULL where PCRE2 means the same. */
+static const char *spelled(char c, bool in_class)
+{
+    static const struct {
+        char escape;
+        const char *in_class, *outside;
+    } table[] = {{'s', WHITE, "[" WHITE "]"},
+                 {'S', NULL, "[^" WHITE "]"},
+                 {'w', WORD, "[" WORD "]"},
+                 {'W', NULL, "[^" WORD "]"}};
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        if (table[i].escape == c)
+            return in_class ? table[i].in_class : table[i].outside;
+    return NULL;
+}
+
+/* The pattern with those escapes spelled out. */
 static plm_status rewrite(const char *p, size_t n, plm_tok_text *out, plm_error *err)
 {
     bool in_class = false;
-    for (size_t i = 0; i < n; i++) {
-        const char *text = p + i;
-        size_t len = 1;
+    for (size_t i = 0, len; i < n; i += len) {
+        const char *text = NULL;
+        len = 1;
         if (p[i] == '\\' && i + 1 < n) {
             len = 2;
-            if (p[i + 1] == 's') {
-                text = in_class ? WHITE : "[" WHITE "]";
-                len = strlen(text);
-            } else if (p[i + 1] == 'S' && !in_class) {
-                text = "[^" WHITE "]";
-                len = strlen(text);
-            }
-            i++;
+            text = spelled(p[i + 1], in_class);
         } else if (p[i] == '[' && !in_class) {
             in_class = true;
-            if (i + 1 < n && p[i + 1] == '^')
-                len = 2;
-            if (i + len < n && p[i + len] == ']') /* a bracket that stands for itself */
-                len++;
-            i += len - 1;
+            len += i + 1 < n && p[i + 1] == '^';
+            len += i + len < n && p[i + len] == ']'; /* a bracket that stands for itself */
         } else if (p[i] == ']') {
             in_class = false;
         }
-        PLM_TRY(plm_tok_append(out, text, len, err));
+        PLM_TRY(plm_tok_append(out, text != NULL ? text : p + i, text != NULL ? strlen(text) : len,
+                               err));
     }
     return PLM_OK;
 }

@@ -28,7 +28,7 @@ static void extend(const plm_tokenizer *t, const char *word, size_t n, size_t at
         uint32_t id = plm_tok_find(t, word + at, end - at);
         if (id != PLM_TOK_NONE && t->token[id].kind != PLM_TOKEN_CONTROL &&
             t->token[id].kind != PLM_TOKEN_UNKNOWN && t->token[id].kind != PLM_TOKEN_BYTE) {
-            double s = t->token[id].kind == PLM_TOKEN_USER ? 0.0 : (double)t->token[id].score;
+            double s = t->token[id].kind == PLM_TOKEN_USER ? 0.0 : t->token[id].score;
             offer(&best[end], best[at].score + s, at, id);
             single = single || end == one;
         }

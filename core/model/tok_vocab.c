@@ -141,7 +141,7 @@ uint32_t plm_tok_find(const plm_tokenizer *t, const char *name, size_t n)
     return n == 0 || n > t->longest ? PLM_TOK_NONE : t->slot[slot_of(t, name, n)];
 }
 
-plm_status plm_tok_set(plm_tokenizer *t, uint32_t id, const char *name, size_t n, float score,
+plm_status plm_tok_set(plm_tokenizer *t, uint32_t id, const char *name, size_t n, double score,
                        plm_token_kind kind, const char *where, plm_error *err)
 {
     if (id >= t->n_tokens || t->token[id].n > 0)
@@ -324,6 +324,11 @@ plm_status plm_tok_finish(plm_tokenizer *t, plm_error *err)
         char letter[2];
         size_t n = plm_tok_letter((unsigned char)b, letter);
         t->byte_id[b] = plm_tok_find(t, letter, n);
+    }
+    for (unsigned b = 0; b < 256 && t->model == PLM_TOK_SCORES; b++) { /* as llama.cpp does */
+        char name = (char)b;
+        if (t->byte_id[b] == PLM_TOK_NONE)
+            t->byte_id[b] = plm_tok_find(t, &name, 1);
     }
     plm_tok_added_sort(t, &t->raw);
     plm_tok_added_sort(t, &t->normalized);
