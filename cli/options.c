@@ -99,7 +99,7 @@ static plm_status parse_unit(const char *text, const unit *units, const char *wh
     char *end;
     errno = 0;
     double x = strtod(text, &end);
-    if (!isfinite(x) || (errno == ERANGE && x > 1))
+    if (!isfinite(x) || errno == ERANGE)
         return bad_number(what, text, want, err);
     for (const unit *u = units; u->suffix != NULL; u++)
         if (strcmp(end, u->suffix) == 0) {
@@ -134,6 +134,8 @@ plm_status plm_parse_size(const char *text, const char *what, int64_t *out, plm_
     static const char want[] = "a size such as 16GiB, 16GB or 4920734272";
     double x;
     PLM_TRY(parse_unit(text, size_units, what, want, &x, err));
+    if (x < 1024 && x != floor(x)) /* of larger ones a fraction of a byte is dropped */
+        return bad_number(what, text, want, err);
     return to_integer(floor(x), text, what, want, out, err);
 }
 

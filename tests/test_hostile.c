@@ -48,7 +48,7 @@ static void refused(const char *line, const char *at, int status, const char *hi
 /* ---- options ---- */
 
 static const char *const no_numbers[] = {
-    "", "-1", "-0", "nan", "inf", "-inf", "NaN", "0x10", "1e999", "1e309", "9e99999", "1 ", " 1",
+    "", "-1", "-0", "nan", "inf", "-inf", "NaN", "0x10", "1e999", "1e309", "9e99999", "1e-320", "1 ", " 1",
     "1,5", "1k1", "+5", "1e", ".", "%n%s%d", "\xc3\xa9", "\xef\xbc\x91", "\xff\xfe", "\x1b[31m1",
     "1\n2", "--json", "one", "9223372036854775808 ", "1GiBs"};
 
@@ -96,7 +96,7 @@ static void absurd_numbers_are_refused(void **state)
             }
     }
     static const char *const zeros[] = {"--ttft 0", "--itl 0", "--ttft 1e308", "--rate 0",
-                                        "--rate 1e308", "--utilisation 0", "--utilisation 1e-320",
+                                        "--rate 1e308", "--utilisation 0", "--utilisation 0.0009",
                                         "--utilisation 1.01", "--price 1e308", "--top 0",
                                         "--gpus 0", "--gpus 99999", "--threads 257"};
     for (size_t i = 0; i < sizeof zeros / sizeof *zeros; i++) {
@@ -105,6 +105,10 @@ static void absurd_numbers_are_refused(void **state)
                  zeros[i]);
         refused(line, NULL, 2, "out of range, --");
     }
+    refused("predict --model llama-3.2-1b --device t4_16 --weights-bytes 5", NULL, 2, "bad size");
+    refused("predict --model llama-3.2-1b --device t4_16 --weights-bytes 1PB", NULL, 2, "bad number");
+    refused("predict --model llama-3.2-1b --device t4_16 --weights-bytes 99TB", NULL, 2, "bad size");
+    refused("occupancy --device t4_16 --threads 64 --regs 32 --shared 1.5", NULL, 2, "--shared");
     static const char *const ones[] = {"tp", "pp", "ep", "dp", "cp", "batch", "context", "ubatch",
                                        "concurrency", "max-seqs", "max-batched-tokens",
                                        "weights-bytes", "memory-fraction"};

@@ -203,15 +203,24 @@ static plm_status whole_weights(plm_session *s, plm_config *c, const plm_build *
     return PLM_OK;
 }
 
+#define RATIO_MAX 32 /* 32 bits a weight against one: no file differs more from its storage */
+
 /* A file of another size than computed: memory and traffic of all weights in proportion. */
-static void scale_weights(plm_config *c)
+static plm_status scale_weights(plm_config *c, plm_error *err)
 {
     double ratio = (double)c->weights_given / (double)c->model_weights_bytes;
+    if (ratio * RATIO_MAX < 1 || ratio > RATIO_MAX)
+        return plm_fail(err, PLM_E_INVALID,
+                        "bad size of the weights, %s: %lld bytes given, %lld in this storage; give "
+                        "the size of the model's file",
+                        c->arch->id, (long long)c->weights_given,
+                        (long long)c->model_weights_bytes);
     c->weights_bytes = (int64_t)((double)c->weights_bytes * ratio);
     c->embed_bytes = (int64_t)((double)c->embed_bytes * ratio);
     c->model_weights_bytes = c->weights_given;
     for (int i = 0; i < PLM_DT_COUNT; i++)
         c->machine.inv_weight[i] *= ratio;
+    return PLM_OK;
 }
 
 /* Inner stages of equal layers in equal storage cost the same: one program serves them all. A layer
@@ -267,7 +276,7 @@ plm_status plm_config_build(plm_session *s, plm_config *c, bool whole_model, plm
         if (c->devices > 1)
             PLM_TRY(whole_weights(s, c, &b, &c->model_weights_bytes, err));
         if (c->weights_given > 0 && c->model_weights_bytes > 0)
-            scale_weights(c);
+            PLM_TRY(scale_weights(c, err));
     }
     c->rest = plm_machine_rest(&c->machine);
     c->stages = (plm_stages){.program = c->program,
