@@ -25,7 +25,8 @@ static const room rooms[] = {
     {"cli", "include/plimsoll core/base core/ir core/model core/host sim/device sim/step sim/market sim/plan "
             "cli"},
     {"cli/main", "include/plimsoll cli"},
-    {"backends/cpu", "include/plimsoll backends/cpu"},
+    {"backends/cpu", "include/plimsoll backends/cpu backends/cpu/fast"},
+    {"backends/cpu/fast", "include/plimsoll backends/cpu/fast"},
     {"backends/cuda", "include/plimsoll backends/cuda"},
     {"backends/hip", "include/plimsoll backends/hip"},
     {"backends/vulkan", "include/plimsoll backends/vulkan"},

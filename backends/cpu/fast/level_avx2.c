@@ -1,0 +1,31 @@
+/* level_avx2.c - the kernels of one level: its lanes under the loops of the *_tile.h. */
+#include <stddef.h>
+
+#include "backends/cpu/fast/level.h"
+
+#if defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+#include "backends/cpu/fast/lanes_avx2.h"
+
+#include "backends/cpu/fast/linear_tile.h"
+/* after linear_tile.h */
+#include "backends/cpu/fast/activate_tile.h"
+
+static const plm_cpu_kernels table = {
+    .level = PLM_CPU_AVX2,
+    .name = "avx2",
+    .kind = linear_kind,
+    .activate = activate,
+    .linear = linear,
+    .linear_grouped = linear_grouped,
+};
+
+const plm_cpu_kernels *plm_level_avx2(void)
+{
+    return &table;
+}
+#else
+const plm_cpu_kernels *plm_level_avx2(void)
+{
+    return NULL; /* built without its instructions */
+}
+#endif
