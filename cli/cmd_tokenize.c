@@ -12,8 +12,10 @@ static plm_status read_text(const plm_args *a, const char **text, size_t *n, cha
 {
     const plm_option_value *file = &a->opt[PLM_OPT_FILE], *arg = &a->opt[PLM_OPT_TEXT];
     if (file->set == arg->set)
-        return plm_fail(err, PLM_E_INVALID, "%s, tokenize: want TEXT or --file; see plimsoll tokenize "
-                        "--help", file->set ? "two texts" : "no text");
+        return plm_fail(err, PLM_E_INVALID,
+                        "%s, tokenize: want TEXT or --file; see plimsoll tokenize "
+                        "--help",
+                        file->set ? "two texts" : "no text");
     *text = arg->text;
     *n = arg->set ? strlen(arg->text) : 0;
     if (!file->set)
@@ -77,7 +79,8 @@ plm_status plm_cmd_tokenize(const plm_args *a, const plm_io *io, FILE *out, int 
     plm_status status;
     *exit_status = 0;
     if (!a->opt[PLM_OPT_MODEL].set)
-        return plm_fail(err, PLM_E_INVALID, "option missing, --model: tokenize needs a file with a "
+        return plm_fail(err, PLM_E_INVALID,
+                        "option missing, --model: tokenize needs a file with a "
                         "vocabulary; see plimsoll tokenize --help");
     PLM_GOTO(read_text(a, &text, &n, &heap, err));
     PLM_GOTO(plm_tokenizer_open(a->opt[PLM_OPT_MODEL].text, &t, err));

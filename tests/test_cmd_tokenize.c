@@ -39,12 +39,14 @@ static void expect(int status, const char *text, const char *const *words)
     free(out);
     free(err);
 }
-#define EXPECT(status, text, ...) expect(status, text, (const char *const[]){"tokenize", __VA_ARGS__, NULL})
+#define EXPECT(status, text, ...)                                                                  \
+    expect(status, text, (const char *const[]){"tokenize", __VA_ARGS__, NULL})
 
 static void answers(void **state)
 {
     (void)state;
-    /* Ids by huggingface/tokenizers: <s> is 0; the letters of bytes follow the four control tokens. */
+    /* Ids by huggingface/tokenizers: <s> is 0; the letters of bytes follow the four control tokens.
+     */
     EXPECT(0, "{\"tokens\":[0]}", "-m", MODEL, "--json", "");
     EXPECT(0, "{\"tokens\":[68]}", "-m", MODEL, "--json", "--no-bos", "a");
     EXPECT(0, "{\"tokens\":[3]}", "-m", MODEL, "--json", "--no-bos", "<|im_end|>");
@@ -68,7 +70,8 @@ static void refusals(void **state)
 static void memory_runs_out(void **state)
 {
     (void)state;
-    static const char *const words[] = {"tokenize", "-m", MODEL, "--json", "hello <s> w\xc3\xb6rld 123"};
+    static const char *const words[] = {"tokenize", "-m", MODEL, "--json",
+                                        "hello <s> w\xc3\xb6rld 123"};
     char *good, *out, *err;
     plm_mem_fail_at(0, false);
     assert_int_equal(call(5, words, &good, &err), 0);

@@ -1,6 +1,6 @@
 /* Tokenizers: ids against those of huggingface/tokenizers on small tokenizers of every kind
-** (tests/golden/make_tokens.py), GGUF vocabularies with ids derived by hand, hostile files, torture and
-** threads. */
+** (tests/golden/make_tokens.py), GGUF vocabularies with ids derived by hand, hostile files,
+** torture and threads. */
 #include "tests/support.h"
 
 #include <pthread.h>
@@ -11,8 +11,9 @@
 #include "core/model/tokenizer.h"
 
 #define TOKENS PLM_ROOT "/tests/golden/tokens/"
-static const char *const families[] = {"gpt2",  "roberta",  "llama3", "qwen2",   "gptoss", "smollm", "deepseek",
-                                       "llama2", "mistral", "gemma",  "words",   "splits", "unigram"};
+static const char *const families[] = {"gpt2",   "roberta",  "llama3", "qwen2",   "gptoss",
+                                       "smollm", "deepseek", "llama2", "mistral", "gemma",
+                                       "words",  "splits",   "unigram"};
 
 /* ---- goldens ---- */
 
@@ -39,7 +40,8 @@ static const char *next_line(const char *p)
 }
 
 /* Encodes every text; compares with the ids of the same line. */
-static void compare_lines(const plm_tokenizer *t, const char *family, const char *texts, const char *ids)
+static void compare_lines(const plm_tokenizer *t, const char *family, const char *texts,
+                          const char *ids)
 {
     plm_error err = {PLM_OK, ""};
     unsigned char text[4096];
@@ -48,13 +50,15 @@ static void compare_lines(const plm_tokenizer *t, const char *family, const char
         size_t n = unhex(texts, text);
         plm_tokens got = {0};
         const char *p = ids;
-        assert_ok(plm_tokenizer_encode(t, (const char *)text, n, PLM_ENCODE_SPECIAL | PLM_ENCODE_ENDS, &got,
-                                       &err), err);
+        assert_ok(plm_tokenizer_encode(t, (const char *)text, n,
+                                       PLM_ENCODE_SPECIAL | PLM_ENCODE_ENDS, &got, &err),
+                  err);
         for (size_t i = 0; i < got.count; i++) {
             char *end;
             long want = strtol(p, &end, 10);
             if (end == p || want != got.items[i])
-                fail_msg("%s, text %d, token %zu: %d, want %ld", family, line, i, got.items[i], want);
+                fail_msg("%s, text %d, token %zu: %d, want %ld", family, line, i, got.items[i],
+                         want);
             p = end;
         }
         if (*p != '\n')
@@ -89,7 +93,8 @@ static void goldens(void **state)
     plm_free(texts);
 }
 
-/* Byte-level tokenizers that change nothing give back what they were given, whole or piece by piece. */
+/* Byte-level tokenizers that change nothing give back what they were given, whole or piece by
+** piece. */
 static void round_trip(void **state)
 {
     (void)state;
@@ -104,7 +109,9 @@ static void round_trip(void **state)
             size_t bytes = unhex(line, text), m, sum = 0;
             plm_tokens ids = {0};
             char *back;
-            assert_ok(plm_tokenizer_encode(t, (const char *)text, bytes, PLM_ENCODE_SPECIAL, &ids, &err), err);
+            assert_ok(
+                plm_tokenizer_encode(t, (const char *)text, bytes, PLM_ENCODE_SPECIAL, &ids, &err),
+                err);
             assert_ok(plm_tokenizer_decode(t, ids.items, ids.count, true, &back, &m, &err), err);
             assert_int_equal(m, bytes);
             assert_memory_equal(back, text, bytes);
@@ -217,8 +224,8 @@ static plm_status load(const file *f, plm_tokenizer **t, plm_error *err)
     return status;
 }
 
-static void assert_ids(const plm_tokenizer *t, const char *text, size_t n, unsigned flags, const int *want,
-                       size_t count)
+static void assert_ids(const plm_tokenizer *t, const char *text, size_t n, unsigned flags,
+                       const int *want, size_t count)
 {
     plm_error err = {PLM_OK, ""};
     plm_tokens got = {0};
@@ -228,13 +235,14 @@ static void assert_ids(const plm_tokenizer *t, const char *text, size_t n, unsig
         assert_int_equal(got.items[i], want[i]);
     plm_tokens_fini(&got);
 }
-#define IDS(t, text, flags, ...)                                                                             \
-    assert_ids(t, text, sizeof(text) - 1, flags, (const int[]){__VA_ARGS__},                                 \
+#define IDS(t, text, flags, ...)                                                                   \
+    assert_ids(t, text, sizeof(text) - 1, flags, (const int[]){__VA_ARGS__},                       \
                sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
 
 #define SPACE "\xe2\x96\x81"
-static const char *const spm_tokens[] = {"<unk>", "<s>", "</s>", "<0x0A>", "<0xC3>", "<0xA9>", "<0xFF>", SPACE, "a", "b",
-                                         "ab", SPACE "a", SPACE "ab", "aba", "<sep>"};
+static const char *const spm_tokens[] = {"<unk>",  "<s>",     "</s>",     "<0x0A>", "<0xC3>",
+                                         "<0xA9>", "<0xFF>",  SPACE,      "a",      "b",
+                                         "ab",     SPACE "a", SPACE "ab", "aba",    "<sep>"};
 static const int spm_types[] = {2, 3, 3, 6, 6, 6, 6, 1, 1, 1, 1, 1, 1, 1, 4};
 static const float spm_scores[] = {0, 0, 0, 0, 0, 0, 0, -9, -8, -7, -3, -2, -1, -4, 0};
 #define SPM_COUNT (sizeof spm_tokens / sizeof *spm_tokens)
@@ -263,14 +271,17 @@ static void scores(void **state)
     assert_int_equal(plm_tokenizer_eos(t), 2);
     assert_string_equal(plm_tokenizer_chat_template(t), "{{ x }}");
     IDS(t, "ab", PLM_ENCODE_ENDS, 1, 12);
-    IDS(t, "aba", 0, 12, 8);          /* _a, then _a+b = _ab (-1) before b+a: none; aba cannot come */
+    IDS(t, "aba", 0, 12, 8); /* _a, then _a+b = _ab (-1) before b+a: none; aba cannot come */
     IDS(t, "ab a", 0, 12, 11);
-    IDS(t, "\n", 0, 7, 3);            /* a byte of its own */
-    IDS(t, "\xc3\xa9", 0, 7, 4, 5);   /* two bytes of a letter */
-    IDS(t, "\xff" "a", 0, 7, 6, 8);   /* no UTF-8: kept */
-    IDS(t, "a\xf1", 0, 11, 0);        /* a byte the vocabulary lacks */
+    IDS(t, "\n", 0, 7, 3);          /* a byte of its own */
+    IDS(t, "\xc3\xa9", 0, 7, 4, 5); /* two bytes of a letter */
+    IDS(t,
+        "\xff"
+        "a",
+        0, 7, 6, 8);           /* no UTF-8: kept */
+    IDS(t, "a\xf1", 0, 11, 0); /* a byte the vocabulary lacks */
     IDS(t, "a<sep>b</s>", PLM_ENCODE_SPECIAL, 11, 14, 7, 9, 2);
-    IDS(t, "<sep>", 0, 14);           /* added by a user: found without asking */
+    IDS(t, "<sep>", 0, 14); /* added by a user: found without asking */
     const char *piece;
     size_t n;
     assert_true(plm_tokenizer_piece(t, 4, false, &piece, &n) && n == 1 && piece[0] == '\xc3');
@@ -278,19 +289,24 @@ static void scores(void **state)
     assert_false(plm_tokenizer_piece(t, (int32_t)SPM_COUNT, false, &piece, &n));
     assert_true(plm_tokenizer_is_end(t, 2) && !plm_tokenizer_is_end(t, 8));
     char *back;
-    assert_ok(plm_tokenizer_decode(t, (const int32_t[]){1, 12, 11}, 3, false, &back, &n, &err), err);
+    assert_ok(plm_tokenizer_decode(t, (const int32_t[]){1, 12, 11}, 3, false, &back, &n, &err),
+              err);
     assert_string_equal(back, "ab a");
     plm_free(back);
-    assert_int_equal(plm_tokenizer_decode(t, (const int32_t[]){99}, 1, false, &back, &n, &err), PLM_E_INVALID);
-    assert_int_equal(plm_tokenizer_encode(t, "", (size_t)PLM_TEXT_MAX + 1, 0, &(plm_tokens){0}, &err), PLM_E_LIMIT);
+    assert_int_equal(plm_tokenizer_decode(t, (const int32_t[]){99}, 1, false, &back, &n, &err),
+                     PLM_E_INVALID);
+    assert_int_equal(
+        plm_tokenizer_encode(t, "", (size_t)PLM_TEXT_MAX + 1, 0, &(plm_tokens){0}, &err),
+        PLM_E_LIMIT);
     plm_tokenizer_destroy(t);
 }
 
 /* "\u0120" is the letter of a space. Merges by rank: "l o" (0), "h e" (1), "he l" (2). */
 static void write_bpe(file *f, const char *pre, const char *const *merges, size_t n)
 {
-    static const char *const tokens[] = {"h", "e", "l", "o", "\xc4\xa0", "1", "2", "3", "lo", "he", "hel", "<|im_end|>",
-                                         "12", "e\xcc\x81", "\xc3\xaf", "\xc2\xbf", "\xc2\xbd", "123"};
+    static const char *const tokens[] = {
+        "h",  "e",   "l",          "o",  "\xc4\xa0",  "1",        "2",        "3",        "lo",
+        "he", "hel", "<|im_end|>", "12", "e\xcc\x81", "\xc3\xaf", "\xc2\xbf", "\xc2\xbd", "123"};
     begin(f);
     text_pair(f, "tokenizer.ggml.model", "gpt2");
     text_pair(f, "tokenizer.ggml.pre", pre);
@@ -313,7 +329,7 @@ static void merges(void **state)
     IDS(t, "hel lo", 0, 10, 4, 8);
     IDS(t, "123", 0, 12, 7);
     IDS(t, "<|im_end|>", PLM_ENCODE_SPECIAL, 11);
-    IDS(t, "\xff", 0, 14, 15, 16);             /* U+FFFD, its three letters */
+    IDS(t, "\xff", 0, 14, 15, 16); /* U+FFFD, its three letters */
     assert_true(plm_tokenizer_is_end(t, 11));
     plm_tokenizer_destroy(t);
     write_bpe(&f, "smollm", list, 4); /* digits stand alone */
@@ -336,9 +352,11 @@ static void every_name(void **state)
 {
     (void)state;
     static const char *const names[] = {
-        "default", "gpt-2", "llama-bpe", "llama3", "dbrx", "qwen2", "qwen35", "stablelm2", "starcoder", "smollm",
-        "falcon", "deepseek-llm", "deepseek-coder", "deepseek-v3", "gpt-4o", "llama4", "tekken", "kimi-k2", "bloom",
-        "viking", "seed-coder", "bailingmoe", "exaone-moe", "minicpm5", "superbpe", "sarvam-moe", "glm4", "command-r"};
+        "default",        "gpt-2",       "llama-bpe",  "llama3",     "dbrx",       "qwen2",
+        "qwen35",         "stablelm2",   "starcoder",  "smollm",     "falcon",     "deepseek-llm",
+        "deepseek-coder", "deepseek-v3", "gpt-4o",     "llama4",     "tekken",     "kimi-k2",
+        "bloom",          "viking",      "seed-coder", "bailingmoe", "exaone-moe", "minicpm5",
+        "superbpe",       "sarvam-moe",  "glm4",       "command-r"};
     static file f;
     static const char *const list[] = {"l o"};
     plm_error err = {PLM_OK, ""};
@@ -421,33 +439,47 @@ static void hostile_json(void **state)
         {"{\"model\":{\"type\":\"WordPiece\",\"vocab\":{\"a\":0}}}", "WordPiece"},
         {"{\"model\":{\"type\":\"BPE\",\"vocab\":{},\"merges\":[]}}", "0 tokens"},
         {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"b\":0},\"merges\":[]}}", "twice"},
-        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":4294967296},\"merges\":[]}}", "out of range"},
+        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":4294967296},\"merges\":[]}}",
+         "out of range"},
         {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":-1},\"merges\":[]}}", "out of range"},
-        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a a\"]}}", "joins no two tokens"},
+        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a a\"]}}",
+         "joins no two tokens"},
         {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"aa\"]}}", "not two names"},
         {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":7}}", "merges are no list"},
-        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[],\"end_of_word_suffix\":\"</w>\"}}", "end_of_word"},
-        {"{\"added_tokens\":[{\"id\":0,\"content\":\"b\"}],\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]}}",
+        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[],\"end_of_word_suffix\":\"<"
+         "/w>\"}}",
+         "end_of_word"},
+        {"{\"added_tokens\":[{\"id\":0,\"content\":\"b\"}],\"model\":{\"type\":\"BPE\",\"vocab\":{"
+         "\"a\":0},\"merges\":[]}}",
          "differently"},
-        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]},\"pre_tokenizer\":{\"type\":\"Nonsense\"}}", "Nonsense"},
-        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]},\"pre_tokenizer\":{\"type\":\"Split\",\"behavior\":"
-         "\"Isolated\",\"pattern\":{\"Regex\":\"(a\"}}}", "pattern"},
-        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]},\"normalizer\":{\"type\":\"BertNormalizer\"}}",
+        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]},\"pre_tokenizer\":{"
+         "\"type\":\"Nonsense\"}}",
+         "Nonsense"},
+        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]},\"pre_tokenizer\":{"
+         "\"type\":\"Split\",\"behavior\":"
+         "\"Isolated\",\"pattern\":{\"Regex\":\"(a\"}}}",
+         "pattern"},
+        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]},\"normalizer\":{\"type\":"
+         "\"BertNormalizer\"}}",
          "BertNormalizer"},
-        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]},\"post_processor\":{\"type\":\"TemplateProcessing\","
-         "\"single\":[{\"SpecialToken\":{\"id\":\"x\"}}]}}", "names no token"},
+        {"{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[]},\"post_processor\":{"
+         "\"type\":\"TemplateProcessing\","
+         "\"single\":[{\"SpecialToken\":{\"id\":\"x\"}}]}}",
+         "names no token"},
         {"{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\"]]}}", "name and a score"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         plm_error err = {PLM_OK, ""};
         plm_tokenizer *t;
-        if (from_text(bad[i].json, strlen(bad[i].json), &t, &err) == PLM_OK || strstr(err.text, bad[i].word) == NULL)
+        if (from_text(bad[i].json, strlen(bad[i].json), &t, &err) == PLM_OK ||
+            strstr(err.text, bad[i].word) == NULL)
             fail_msg("%s: want \"%s\", got %s", bad[i].json, bad[i].word, err.text);
         assert_null(t);
     }
     size_t n;
     char *whole = slurp("splits", ".json", &n);
-    for (size_t cut = 0; cut + 1 < n; cut += 97) { /* ends in a newline: one byte less is still whole */
+    for (size_t cut = 0; cut + 1 < n;
+         cut += 97) { /* ends in a newline: one byte less is still whole */
         plm_error err = {PLM_OK, ""};
         plm_tokenizer *t;
         if (cut < n - 1)
@@ -461,7 +493,8 @@ static void limits(void **state)
 {
     (void)state;
     static const char json[] =
-        "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"aa\":1,\"b\":2},\"merges\":[\"a a\"]},\"pre_tokenizer\":"
+        "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"aa\":1,\"b\":2},\"merges\":[\"a "
+        "a\"]},\"pre_tokenizer\":"
         "{\"type\":\"Split\",\"behavior\":\"Isolated\",\"pattern\":{\"Regex\":\"(?:a+b?)+[cd]\"}}}";
     plm_error err = {PLM_OK, ""};
     plm_tokenizer *t;
@@ -491,7 +524,8 @@ static plm_status work(const char *json, size_t n, const char *text, plm_error *
     char *back = NULL;
     size_t m;
     PLM_TRY(from_text(json, n, &t, err));
-    plm_status status = plm_tokenizer_encode(t, text, strlen(text), PLM_ENCODE_SPECIAL | PLM_ENCODE_ENDS, &ids, err);
+    plm_status status = plm_tokenizer_encode(t, text, strlen(text),
+                                             PLM_ENCODE_SPECIAL | PLM_ENCODE_ENDS, &ids, err);
     if (status == PLM_OK)
         status = plm_tokenizer_decode(t, ids.items, ids.count, true, &back, &m, err);
     plm_free(back);
@@ -540,7 +574,8 @@ static void *run_job(void *user)
     for (const char *line = j->texts; *line != '\0'; line = next_line(line)) {
         plm_tokens ids = {0};
         size_t n = unhex(line, text);
-        if (plm_tokenizer_encode(j->t, (const char *)text, n, PLM_ENCODE_SPECIAL, &ids, &err) != PLM_OK)
+        if (plm_tokenizer_encode(j->t, (const char *)text, n, PLM_ENCODE_SPECIAL, &ids, &err) !=
+            PLM_OK)
             return NULL;
         for (size_t i = 0; i < ids.count; i++)
             j->sum = j->sum * 31 + (uint64_t)ids.items[i];
@@ -575,9 +610,9 @@ int main(void)
 {
     plm_mem_init();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(goldens), cmocka_unit_test(round_trip),   cmocka_unit_test(scores),
-        cmocka_unit_test(merges),  cmocka_unit_test(every_name),   cmocka_unit_test(hostile),
-        cmocka_unit_test(hostile_json), cmocka_unit_test(limits),  cmocka_unit_test(torture),
+        cmocka_unit_test(goldens),      cmocka_unit_test(round_trip), cmocka_unit_test(scores),
+        cmocka_unit_test(merges),       cmocka_unit_test(every_name), cmocka_unit_test(hostile),
+        cmocka_unit_test(hostile_json), cmocka_unit_test(limits),     cmocka_unit_test(torture),
         cmocka_unit_test(threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
-/* Weights: names, fused and turned matrices, stacks and planes of every family, from files written here.
-** Element i of a tensor written by put_f32 is base + i, so that an answer says where it came from; the
-** orders expected are those of the families' modeling code, written out by hand. */
+/* Weights: names, fused and turned matrices, stacks and planes of every family, from files
+** written here. Element i of a tensor written by put_f32 is base + i, so that an answer says
+** where it came from; the orders expected are those of the families' modeling code, written out
+** by hand. */
 #include "tests/support.h"
 
 #include <stdlib.h>
@@ -24,10 +25,13 @@ static void begin(file *f)
     f->n_header = (size_t)sprintf(f->header, "{");
 }
 
-static void put(file *f, const char *name, const char *dtype, const char *shape, const void *data, size_t n)
+static void put(file *f, const char *name, const char *dtype, const char *shape, const void *data,
+                size_t n)
 {
-    f->n_header += (size_t)sprintf(f->header + f->n_header, "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}",
-                                   f->n_header > 1 ? "," : "", name, dtype, shape, f->n, f->n + n);
+    f->n_header +=
+        (size_t)sprintf(f->header + f->n_header,
+                        "%s\"%s\":{\"dtype\":\"%s\",\"shape\":[%s],\"data_offsets\":[%zu,%zu]}",
+                        f->n_header > 1 ? "," : "", name, dtype, shape, f->n, f->n + n);
     memcpy(f->data + f->n, data, n);
     f->n += n;
     assert_true(f->n < sizeof f->data && f->n_header < sizeof f->header - 512);
@@ -104,19 +108,39 @@ static void assert_weight(const plm_weights *w, const char *name, uint32_t rank,
             assert_ok(plm_weight_decode(&v, m, r, 1, row, &err), err);
             for (int64_t c = 0; c < v.cols; c++)
                 if (fabs((double)row[c] - want(m, r, c)) > 1e-6 * fabs(want(m, r, c)))
-                    fail_msg("%s[%d][%d][%d] = %g, want %g", name, (int)m, (int)r, (int)c, (double)row[c], want(m, r, c));
+                    fail_msg("%s[%d][%d][%d] = %g, want %g", name, (int)m, (int)r, (int)c,
+                             (double)row[c], want(m, r, c));
         }
     plm_weight_release(&v);
 }
-#define DIMS(...) (uint32_t)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (const int64_t[]){__VA_ARGS__}
+#define DIMS(...)                                                                                  \
+    (uint32_t)(sizeof((int64_t[]){__VA_ARGS__}) / 8), (const int64_t[])                            \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
 
 /* ---- fused and turned ---- */
 
-static double flat8(int64_t m, int64_t r, int64_t c) { return 100 + (double)((m * 0 + r) * 8 + c); }
-static double phi_k(int64_t m, int64_t r, int64_t c) { return 200 + (double)((m + 8 + r) * 8 + c); }
-static double phi_v(int64_t m, int64_t r, int64_t c) { return 200 + (double)((m + 12 + r) * 8 + c); }
-static double phi_gate(int64_t m, int64_t r, int64_t c) { return 600 + (double)((m + r) * 8 + c); }
-static double phi_up(int64_t m, int64_t r, int64_t c) { return 600 + (double)((m + 5 + r) * 8 + c); }
+static double flat8(int64_t m, int64_t r, int64_t c)
+{
+    return 100 + (double)((m * 0 + r) * 8 + c);
+}
+static double phi_k(int64_t m, int64_t r, int64_t c)
+{
+    return 200 + (double)((m + 8 + r) * 8 + c);
+}
+static double phi_v(int64_t m, int64_t r, int64_t c)
+{
+    return 200 + (double)((m + 12 + r) * 8 + c);
+}
+static double phi_gate(int64_t m, int64_t r, int64_t c)
+{
+    return 600 + (double)((m + r) * 8 + c);
+}
+static double phi_up(int64_t m, int64_t r, int64_t c)
+{
+    return 600 + (double)((m + 5 + r) * 8 + c);
+}
 
 static void fused_rows_are_views(void **state)
 {
@@ -140,9 +164,18 @@ static void fused_rows_are_views(void **state)
 }
 
 /* GPT-2: Conv1D [in, out], q, k and v side by side. */
-static double gpt_k(int64_t m, int64_t r, int64_t c) { return 1000 + (double)(m + c * 12 + 4 + r); }
-static double gpt_k_bias(int64_t m, int64_t r, int64_t c) { return 50 + (double)(m + r + 4 + c); }
-static double gpt_down(int64_t m, int64_t r, int64_t c) { return 3000 + (double)(m + c * 4 + r); }
+static double gpt_k(int64_t m, int64_t r, int64_t c)
+{
+    return 1000 + (double)(m + c * 12 + 4 + r);
+}
+static double gpt_k_bias(int64_t m, int64_t r, int64_t c)
+{
+    return 50 + (double)(m + r + 4 + c);
+}
+static double gpt_down(int64_t m, int64_t r, int64_t c)
+{
+    return 3000 + (double)(m + c * 4 + r);
+}
 
 static void conv1d_is_turned(void **state)
 {
@@ -164,7 +197,10 @@ static void conv1d_is_turned(void **state)
 
 /* ---- experts ---- */
 
-static double expert(int64_t m, int64_t r, int64_t c) { return (m == 0 ? 100 : m == 1 ? 900 : 500) + (double)(r * 4 + c); }
+static double expert(int64_t m, int64_t r, int64_t c)
+{
+    return (m == 0 ? 100 : m == 1 ? 900 : 500) + (double)(r * 4 + c);
+}
 
 static void experts_in_pieces(void **state)
 {
@@ -195,11 +231,26 @@ static void experts_in_pieces(void **state)
 
 /* gpt-oss: even rows gate, odd rows up; codes of e2m1 two a byte, the low half first. */
 static const double e2m1[8] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
-static double oss(int64_t row, int64_t c) { return e2m1[(row + c) % 8] * (row % 2 == 0 ? 2 : 0.25); }
-static double oss_up(int64_t m, int64_t r, int64_t c) { return oss(m * 4 + 2 * r + 1, c); }
-static double oss_gate(int64_t m, int64_t r, int64_t c) { return oss(m * 4 + 2 * r, c); }
-static double oss_bias(int64_t m, int64_t r, int64_t c) { return 10 + (double)(m * 4 + 2 * c + 1 + r * 0); }
-static double oss_bias_row(int64_t m, int64_t r, int64_t c) { return oss_bias(r, m, c); }
+static double oss(int64_t row, int64_t c)
+{
+    return e2m1[(row + c) % 8] * (row % 2 == 0 ? 2 : 0.25);
+}
+static double oss_up(int64_t m, int64_t r, int64_t c)
+{
+    return oss(m * 4 + 2 * r + 1, c);
+}
+static double oss_gate(int64_t m, int64_t r, int64_t c)
+{
+    return oss(m * 4 + 2 * r, c);
+}
+static double oss_bias(int64_t m, int64_t r, int64_t c)
+{
+    return 10 + (double)(m * 4 + 2 * c + 1 + r * 0);
+}
+static double oss_bias_row(int64_t m, int64_t r, int64_t c)
+{
+    return oss_bias(r, m, c);
+}
 
 static void mxfp4_of_gpt_oss(void **state)
 {
@@ -226,8 +277,14 @@ static void mxfp4_of_gpt_oss(void **state)
 }
 
 /* The same experts as plain numbers, stored [in, out]. */
-static double oss_plain_up(int64_t m, int64_t r, int64_t c) { return (double)(m * 12 + c * 4 + 2 * r + 1); }
-static double oss_plain_down(int64_t m, int64_t r, int64_t c) { return 500 + (double)(m * 6 + c * 3 + r); }
+static double oss_plain_up(int64_t m, int64_t r, int64_t c)
+{
+    return (double)(m * 12 + c * 4 + 2 * r + 1);
+}
+static double oss_plain_down(int64_t m, int64_t r, int64_t c)
+{
+    return 500 + (double)(m * 6 + c * 3 + r);
+}
 
 static void plain_gpt_oss(void **state)
 {
@@ -248,10 +305,22 @@ static void plain_gpt_oss(void **state)
 /* ---- latents ---- */
 
 /* kv_b [2 heads * (3 nope + 2 dv), 4]. */
-static double k_absorbed(int64_t m, int64_t r, int64_t c) { return (double)((m * 5 + c) * 4 + r); }
-static double v_absorbed(int64_t m, int64_t r, int64_t c) { return (double)((m * 5 + 3 + r) * 4 + c); }
-static double k_expanded(int64_t m, int64_t r, int64_t c) { return (double)((m + r / 3 * 5 + r % 3) * 4 + c); }
-static double v_expanded(int64_t m, int64_t r, int64_t c) { return (double)((m + r / 2 * 5 + 3 + r % 2) * 4 + c); }
+static double k_absorbed(int64_t m, int64_t r, int64_t c)
+{
+    return (double)((m * 5 + c) * 4 + r);
+}
+static double v_absorbed(int64_t m, int64_t r, int64_t c)
+{
+    return (double)((m * 5 + 3 + r) * 4 + c);
+}
+static double k_expanded(int64_t m, int64_t r, int64_t c)
+{
+    return (double)((m + r / 3 * 5 + r % 3) * 4 + c);
+}
+static double v_expanded(int64_t m, int64_t r, int64_t c)
+{
+    return (double)((m + r / 2 * 5 + 3 + r % 2) * 4 + c);
+}
 
 static void latent_heads(void **state)
 {
@@ -284,14 +353,21 @@ static int64_t qkvz_row(int64_t r)
         return (r - 8) / 6 * 16 + 4 + (r - 8) % 6;
     return (r - 20) / 6 * 16 + 10 + (r - 20) % 6;
 }
-static double qkvz(int64_t m, int64_t r, int64_t c) { return (double)(m + qkvz_row(r) * 2 + c); }
+static double qkvz(int64_t m, int64_t r, int64_t c)
+{
+    return (double)(m + qkvz_row(r) * 2 + c);
+}
 static double ba(int64_t m, int64_t r, int64_t c)
 {
     static const int from[8] = {0, 1, 4, 5, 2, 3, 6, 7};
     return 900 + (double)(m + from[r] * 2 + c);
 }
-static double a_log(int64_t m, int64_t r, int64_t c) { return -exp(0.0 + (double)(m + r + c)); }
-static double gated_q(int64_t m, int64_t r, int64_t c) /* 2 heads of 3: q q q gate gate gate a head */
+static double a_log(int64_t m, int64_t r, int64_t c)
+{
+    return -exp(0.0 + (double)(m + r + c));
+}
+static double gated_q(int64_t m, int64_t r,
+                      int64_t c) /* 2 heads of 3: q q q gate gate gate a head */
 {
     return 40 + (double)((m + r % 6 / 3 * 6 + r / 6 * 3 + r % 3) * 2 + c);
 }
@@ -331,7 +407,8 @@ static void qwen3_next(void **state)
     plm_weight v;
     assert_ok(plm_weights_get(w, "blk.0.ssm_a", DIMS(4), &v, &err), err);
     for (int i = 0; i < 4; i++)
-        assert_close((double)((const float *)(const void *)v.plane[0].data)[i], a_log(0, i, 0), 1e-6, 0);
+        assert_close((double)((const float *)(const void *)v.plane[0].data)[i], a_log(0, i, 0),
+                     1e-6, 0);
     plm_weight_release(&v);
     assert_ok(plm_weights_get(w, "blk.0.ssm_conv", DIMS(20, 4), &v, &err), err);
     assert_null(v.own);
@@ -341,7 +418,10 @@ static void qwen3_next(void **state)
 
 /* ---- planes ---- */
 
-static double fp8(int64_t m, int64_t r, int64_t c) { return (double)(m + 1) * (c % 2 == 0 ? 1.0 : -2.0) * (c < 128 ? 0.5 : 4.0) * (r < 128 ? 1 : 3); }
+static double fp8(int64_t m, int64_t r, int64_t c)
+{
+    return (double)(m + 1) * (c % 2 == 0 ? 1.0 : -2.0) * (c < 128 ? 0.5 : 4.0) * (r < 128 ? 1 : 3);
+}
 
 static void fp8_blocks(void **state)
 {
@@ -369,7 +449,8 @@ static double nf4(int64_t m, int64_t r, int64_t c)
 static void nf4_double(void **state)
 {
     (void)state;
-    static const char quant[] = "{\"quant_type\":\"nf4\",\"blocksize\":64,\"nested_blocksize\":256,\"nested_offset\":0.25,\"shape\":[8,32]}";
+    static const char quant[] = "{\"quant_type\":\"nf4\",\"blocksize\":64,\"nested_blocksize\":256,"
+                                "\"nested_offset\":0.25,\"shape\":[8,32]}";
     unsigned char codes[128], absmax[4];
     float map[16], nested_map[256], nested = 2;
     one_layer(PLM_ATTN_FULL, 32);
@@ -391,7 +472,8 @@ static void nf4_double(void **state)
     put(&f, UP ".quant_state.bitsandbytes__nf4", "U8", "94", quant, 94);
     assert_int_equal(sizeof quant - 1, 94);
     plm_weights *w = open_set();
-    assert_weight(w, "blk.0.ffn_up", DIMS(8, 32), PLM_DT_NF4_DQ, nf4, true); /* the offset is a copy */
+    assert_weight(w, "blk.0.ffn_up", DIMS(8, 32), PLM_DT_NF4_DQ, nf4,
+                  true); /* the offset is a copy */
     plm_error err = {PLM_OK, ""};
     plm_weight v;
     assert_ok(plm_weights_get(w, "blk.0.ffn_up", DIMS(8, 32), &v, &err), err);
@@ -435,8 +517,14 @@ static void record(gguf *g, const char *name, uint32_t rank, const int64_t *dim)
 
 /* Qwen3.5: value heads tiled, so that the file's order of the model's heads 0 1 2 3 is 0 2 1 3. */
 static const int tiled[4] = {0, 2, 1, 3};
-static double dt_bias(int64_t m, int64_t r, int64_t c) { return tiled[c] + 0.0 * (double)(m + r); }
-static double tiled_out(int64_t m, int64_t r, int64_t c) { return (double)(m + 1000 + r * 12 + tiled[c / 3] * 3 + c % 3); }
+static double dt_bias(int64_t m, int64_t r, int64_t c)
+{
+    return tiled[c] + 0.0 * (double)(m + r);
+}
+static double tiled_out(int64_t m, int64_t r, int64_t c)
+{
+    return (double)(m + 1000 + r * 12 + tiled[c / 3] * 3 + c % 3);
+}
 
 static void qwen35_gguf(void **state)
 {
@@ -511,8 +599,10 @@ static void shards(void **state)
 {
     (void)state;
     char folder[] = "/tmp/plimsoll-weights-XXXXXX";
-    static const char *const names[] = {"a.safetensors", "b.safetensors", "model.safetensors.index.json"};
-    static const char index[] = "{\"weight_map\":{\"model.embed_tokens.weight\":\"a.safetensors\",\"model.norm.weight\":\"b.safetensors\"}}";
+    static const char *const names[] = {"a.safetensors", "b.safetensors",
+                                        "model.safetensors.index.json"};
+    static const char index[] = "{\"weight_map\":{\"model.embed_tokens.weight\":\"a.safetensors\","
+                                "\"model.norm.weight\":\"b.safetensors\"}}";
     static const char escape[] = "{\"weight_map\":{\"x\":\"../a.safetensors\"}}";
     plm_error err = {PLM_OK, ""};
     plm_weights *w;
@@ -601,10 +691,18 @@ int main(void)
 {
     plm_mem_init();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fused_rows_are_views), cmocka_unit_test(conv1d_is_turned), cmocka_unit_test(experts_in_pieces),
-        cmocka_unit_test(mxfp4_of_gpt_oss),     cmocka_unit_test(plain_gpt_oss),    cmocka_unit_test(latent_heads),
-        cmocka_unit_test(qwen3_next),           cmocka_unit_test(fp8_blocks),       cmocka_unit_test(nf4_double),
-        cmocka_unit_test(qwen35_gguf),          cmocka_unit_test(refusals),         cmocka_unit_test(shards),
+        cmocka_unit_test(fused_rows_are_views),
+        cmocka_unit_test(conv1d_is_turned),
+        cmocka_unit_test(experts_in_pieces),
+        cmocka_unit_test(mxfp4_of_gpt_oss),
+        cmocka_unit_test(plain_gpt_oss),
+        cmocka_unit_test(latent_heads),
+        cmocka_unit_test(qwen3_next),
+        cmocka_unit_test(fp8_blocks),
+        cmocka_unit_test(nf4_double),
+        cmocka_unit_test(qwen35_gguf),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(shards),
         cmocka_unit_test(torture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

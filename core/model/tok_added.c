@@ -1,5 +1,5 @@
-/* tok_added.c - tokens that are found in a text before it is cut into words: control tokens and those a
-** user has added. The leftmost wins, of those the longest. */
+/* tok_added.c - tokens that are found in a text before it is cut into words: control tokens and
+** those a user has added. The leftmost wins, of those the longest. */
 #include <string.h>
 #include <utf8proc.h>
 
@@ -49,10 +49,10 @@ void plm_tok_added_sort(const plm_tokenizer *t, plm_tok_added *a)
         a->first[(unsigned char)t->pool.items[t->token[v[i]].at]] = true;
 }
 
-/* First name of list[lo, hi), all equal in their first `depth` bytes, whose next byte is at least c (or
-** above c); names that end there come first. */
-static size_t bound(const plm_tokenizer *t, const plm_tok_added *a, size_t lo, size_t hi, size_t depth,
-                    int c, bool above)
+/* First name of list[lo, hi), all equal in their first `depth` bytes, whose next byte is at
+** least c (or above c); names that end there come first. */
+static size_t bound(const plm_tokenizer *t, const plm_tok_added *a, size_t lo, size_t hi,
+                    size_t depth, int c, bool above)
 {
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
@@ -90,7 +90,8 @@ static uint32_t longest(const plm_tokenizer *t, const plm_tok_added *a, const ch
 static bool is_space(utf8proc_int32_t c)
 {
     return c == ' ' || (c >= 9 && c <= 13) || c == 0x85 ||
-           (c >= 0x80 && (utf8proc_category(c) == UTF8PROC_CATEGORY_ZS || c == 0x2028 || c == 0x2029));
+           (c >= 0x80 &&
+            (utf8proc_category(c) == UTF8PROC_CATEGORY_ZS || c == 0x2028 || c == 0x2029));
 }
 
 static bool is_word(utf8proc_int32_t c)
@@ -116,13 +117,13 @@ static size_t char_after(const char *text, size_t at, size_t n, utf8proc_int32_t
 {
     if (at >= n)
         return 0;
-    utf8proc_ssize_t k = utf8proc_iterate((const utf8proc_uint8_t *)text + at,
-                                          (utf8proc_ssize_t)(n - at), c);
+    utf8proc_ssize_t k =
+        utf8proc_iterate((const utf8proc_uint8_t *)text + at, (utf8proc_ssize_t)(n - at), c);
     return k > 0 ? (size_t)k : 1;
 }
 
-/* Grows the place of a token over the whitespace it takes along; false where it is part of a word and
-** must not be. */
+/* Grows the place of a token over the whitespace it takes along; false where it is part of a
+** word and must not be. */
 static bool fit(const plm_token *k, const char *text, size_t from, size_t n, plm_tok_span *where)
 {
     size_t start = where->at, end = start + where->n, step;
@@ -138,8 +139,8 @@ static bool fit(const plm_token *k, const char *text, size_t from, size_t n, plm
     return true;
 }
 
-bool plm_tok_added_next(const plm_tokenizer *t, const plm_tok_added *a, const char *text, size_t from,
-                        size_t n, bool special, plm_tok_span *where, uint32_t *id)
+bool plm_tok_added_next(const plm_tokenizer *t, const plm_tok_added *a, const char *text,
+                        size_t from, size_t n, bool special, plm_tok_span *where, uint32_t *id)
 {
     for (size_t i = from; i < n && a->count > 0; i++) {
         if (!a->first[(unsigned char)text[i]])

@@ -1,9 +1,9 @@
 /* tok_bpe.c - a word to tokens by joining neighbours, the best pair first.
 **
-** By merges (Sennrich et al., arXiv 1508.07909): the pair of least rank. By scores (SentencePiece's BPE):
-** the pair whose joint token scores highest. Of equals the leftmost. A heap holds the pairs; one that a
-** join has made stale is known by its length. n symbols give at most 3n pairs: O(n log n).
-*/
+** By merges (Sennrich et al., arXiv 1508.07909): the pair of least rank. By scores
+** (SentencePiece's BPE): the pair whose joint token scores highest. Of equals the leftmost. A
+** heap holds the pairs; one that a join has made stale is known by its length. n symbols give at
+** most 3n pairs: O(n log n). */
 #include <string.h>
 
 #include "core/base/mem.h"
@@ -20,7 +20,8 @@ void plm_tok_work_fini(plm_tok_work *w)
 
 plm_status plm_tok_push(plm_tokens *out, uint32_t id, plm_error *err)
 {
-    return plm_vec_push(out, (int32_t)id, (size_t)1 << 31) ? PLM_OK : plm_fail_memory(err, "tokens");
+    return plm_vec_push(out, (int32_t)id, (size_t)1 << 31) ? PLM_OK
+                                                           : plm_fail_memory(err, "tokens");
 }
 
 /* ---- heap of pairs ---- */
@@ -106,7 +107,8 @@ static plm_status try_pair(const plm_tokenizer *t, const char *word, plm_tok_wor
     return heap_push(w, p, err);
 }
 
-static plm_status join_pairs(const plm_tokenizer *t, const char *word, plm_tok_work *w, plm_error *err)
+static plm_status join_pairs(const plm_tokenizer *t, const char *word, plm_tok_work *w,
+                             plm_error *err)
 {
     plm_tok_symbol *s = w->symbols.items;
     w->heap.count = 0;
@@ -131,8 +133,8 @@ static plm_status join_pairs(const plm_tokenizer *t, const char *word, plm_tok_w
 
 /* ---- output ---- */
 
-/* The unknown token for what has none; a run of them is one where they fuse; nothing where there is no
-** such token. */
+/* The unknown token for what has none; a run of them is one where they fuse; nothing where there
+** is no such token. */
 static plm_status push_unknown(const plm_tokenizer *t, bool *fused, plm_tokens *out, plm_error *err)
 {
     if (t->unknown == PLM_TOK_NONE || (*fused && t->fuse_unknown))
@@ -213,7 +215,8 @@ plm_status plm_tok_bpe(const plm_tokenizer *t, const char *word, size_t n, plm_t
             PLM_TRY(add_symbol(w, i, k, id, err));
             continue;
         }
-        bool all = true; /* bytes of an unknown character are symbols, if the vocabulary has them all */
+        bool all =
+            true; /* bytes of an unknown character are symbols, if the vocabulary has them all */
         for (size_t b = 0; b < k; b++)
             all = all && t->byte_id[(unsigned char)word[i + b]] != PLM_TOK_NONE;
         for (size_t b = 0; b < (all ? k : 1); b++)

@@ -1,5 +1,5 @@
-/* tok_gguf.c - a tokenizer from a GGUF's metadata (keys: GGUF specification, "tokenizer.ggml.*"; defaults
-** of what a file leaves out: llama.cpp's llama-vocab.cpp). */
+/* tok_gguf.c - a tokenizer from a GGUF's metadata (keys: GGUF specification, "tokenizer.ggml.*";
+** defaults of what a file leaves out: llama.cpp's llama-vocab.cpp). */
 #include <float.h>
 #include <string.h>
 
@@ -19,7 +19,8 @@ typedef struct reader {
 
 static plm_status damaged(const reader *r, const char *what)
 {
-    return plm_fail(r->err, PLM_E_INVALID, "tokenizer, %s: %s; the file is damaged", r->where, what);
+    return plm_fail(r->err, PLM_E_INVALID, "tokenizer, %s: %s; the file is damaged", r->where,
+                    what);
 }
 
 static bool text_is(const char *text, size_t n, const char *want)
@@ -69,14 +70,15 @@ static plm_status read_model(reader *r, bool *add_bos, bool *add_eos)
             PLM_TRY(plm_tok_add_squeeze(t, r->where, r->err));
         PLM_TRY(plm_tok_add_norm(t, PLM_STEP_REPLACE, " ", "\xe2\x96\x81", r->where, r->err));
     } else {
-        return plm_fail(r->err, PLM_E_UNSUPPORTED,
-                        "unknown tokenizer \"%.*s\", %s: want gpt2, llama, t5 or gemma4; use another "
-                        "file",
-                        (int)(n < 40 ? n : 40), model, r->where);
+        return plm_fail(
+            r->err, PLM_E_UNSUPPORTED,
+            "unknown tokenizer \"%.*s\", %s: want gpt2, llama, t5 or gemma4; use another "
+            "file",
+            (int)(n < 40 ? n : 40), model, r->where);
     }
     if (prefix) /* after the spaces are replaced, so that it counts as one of them */
-        PLM_TRY(plm_tok_add_norm(t, PLM_STEP_PREPEND, "",
-                                 t->byte_level ? " " : "\xe2\x96\x81", r->where, r->err));
+        PLM_TRY(plm_tok_add_norm(t, PLM_STEP_PREPEND, "", t->byte_level ? " " : "\xe2\x96\x81",
+                                 r->where, r->err));
     return PLM_OK;
 }
 
@@ -84,9 +86,21 @@ static plm_status read_model(reader *r, bool *add_bos, bool *add_eos)
 static bool names_end(const char *name, size_t n)
 {
     static const char *const names[] = {
-        "<|eot_id|>",  "<|im_end|>", "<|end|>", "<|return|>", "<|call|>",  "<end_of_turn>",
-        "<|endoftext|>", "<|end_of_text|>", "<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "<turn|>",
-        "<end_of_utterance>", "<\357\275\234end\342\226\201of\342\226\201sentence\357\275\234>"};
+        "<|eot_id|>",
+        "<|im_end|>",
+        "<|end|>",
+        "<|return|>",
+        "<|call|>",
+        "<end_of_turn>",
+        "<|endoftext|>",
+        "<|end_of_text|>",
+        "<|eom_id|>",
+        "<EOT>",
+        "_<EOT>",
+        "[EOT]",
+        "<turn|>",
+        "<end_of_utterance>",
+        "<\357\275\234end\342\226\201of\342\226\201sentence\357\275\234>"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (text_is(name, n, names[i]))
             return true;

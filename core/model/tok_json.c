@@ -16,7 +16,8 @@
 
 static plm_status damaged(const plm_tok_json *r, const char *what)
 {
-    return plm_fail(r->err, PLM_E_INVALID, "tokenizer, %s: %s; the file is damaged", r->where, what);
+    return plm_fail(r->err, PLM_E_INVALID, "tokenizer, %s: %s; the file is damaged", r->where,
+                    what);
 }
 
 static bool id_of(const json_t *v, uint32_t *id)
@@ -36,13 +37,17 @@ static plm_status count_ids(const plm_tok_json *r, json_t *vocab, json_t *added,
     const char *key;
     json_t *v;
     uint32_t id;
-    *n = json_is_array(vocab) ? (uint32_t)plm_min_i64((int64_t)json_array_size(vocab), PLM_TOKENS_MAX) : 0;
-    json_object_foreach(vocab, key, v) {
+    *n = json_is_array(vocab)
+             ? (uint32_t)plm_min_i64((int64_t)json_array_size(vocab), PLM_TOKENS_MAX)
+             : 0;
+    json_object_foreach(vocab, key, v)
+    {
         if (!id_of(v, &id))
             return damaged(r, "an id of the vocabulary is out of range");
         *n = id >= *n ? id + 1 : *n;
     }
-    json_array_foreach(added, i, v) {
+    json_array_foreach(added, i, v)
+    {
         if (!id_of(json_object_get(v, "id"), &id))
             return damaged(r, "an added token has no id");
         *n = id >= *n ? id + 1 : *n;
@@ -54,7 +59,8 @@ static plm_status read_bpe_vocab(plm_tok_json *r, json_t *vocab)
 {
     const char *key;
     json_t *v;
-    json_object_foreach(vocab, key, v) {
+    json_object_foreach(vocab, key, v)
+    {
         uint32_t id = 0;
         id_of(v, &id);
         PLM_TRY(plm_tok_set(r->t, id, key, strlen(key), 0, PLM_TOKEN_NORMAL, r->where, r->err));
@@ -70,7 +76,8 @@ static plm_status read_merges(plm_tok_json *r, const json_t *merges)
     if (!json_is_array(merges))
         return damaged(r, "merges are no list");
     PLM_TRY(plm_tok_reserve_merges(r->t, json_array_size(merges), r->where, r->err));
-    json_array_foreach(merges, i, m) {
+    json_array_foreach(merges, i, m)
+    {
         const char *both = json_string_value(m), *space = both != NULL ? strchr(both, ' ') : NULL;
         const char *a = json_string_value(json_array_get(m, 0));
         const char *b = json_string_value(json_array_get(m, 1));
@@ -94,7 +101,8 @@ static plm_status read_unigram(plm_tok_json *r, const json_t *model)
     double least = 0;
     uint32_t unknown;
     const json_t *vocab = json_object_get(model, "vocab");
-    json_array_foreach(vocab, i, v) {
+    json_array_foreach(vocab, i, v)
+    {
         const char *name = json_string_value(json_array_get(v, 0));
         double score = json_number_value(json_array_get(v, 1));
         if (name == NULL || !json_is_number(json_array_get(v, 1)) || i >= r->t->n_tokens ||
@@ -136,7 +144,8 @@ static plm_status read_added(plm_tok_json *r, json_t *added)
     plm_tokenizer *t = r->t;
     size_t i;
     json_t *v;
-    json_array_foreach(added, i, v) {
+    json_array_foreach(added, i, v)
+    {
         uint32_t id = 0;
         const char *name = json_string_value(json_object_get(v, "content"));
         bool special = json_is_true(json_object_get(v, "special"));
@@ -194,7 +203,8 @@ static plm_status read_template(plm_tok_json *r, const json_t *config)
     const char *text = json_string_value(v);
     size_t i;
     json_t *each;
-    json_array_foreach(v, i, each) {
+    json_array_foreach(v, i, each)
+    {
         const char *name = json_string_value(json_object_get(each, "name"));
         if (name != NULL && strcmp(name, "default") == 0)
             text = json_string_value(json_object_get(each, "template"));
@@ -208,9 +218,9 @@ static plm_status read_template(plm_tok_json *r, const json_t *config)
 /* Names of tokens at which chats end, beside eos_token. */
 static void find_ends(plm_tokenizer *t)
 {
-    static const char *const names[] = {"<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>",
-                                        "<|call|>", "<end_of_turn>", "<|endoftext|>", "<|eom_id|>",
-                                        "<turn|>"};
+    static const char *const names[] = {"<|eot_id|>",    "<|im_end|>", "<|end|>",
+                                        "<|return|>",    "<|call|>",   "<end_of_turn>",
+                                        "<|endoftext|>", "<|eom_id|>", "<turn|>"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         uint32_t id = plm_tok_find(t, names[i], strlen(names[i]));
         if (id != PLM_TOK_NONE && t->n_ends < PLM_TOK_ENDS_MAX)
@@ -277,7 +287,8 @@ static plm_status open_json(const char *path, const char *folder, size_t n, plm_
     size_t bytes = 0, config_bytes = 0;
     struct stat st;
     plm_status status;
-    int len = snprintf(config_path, sizeof config_path, "%.*s/tokenizer_config.json", (int)n, folder);
+    int len =
+        snprintf(config_path, sizeof config_path, "%.*s/tokenizer_config.json", (int)n, folder);
     PLM_GOTO(plm_file_read(path, FILE_MAX_BYTES, &text, &bytes, err));
     if (len > 0 && len < PATH_ROOM && stat(config_path, &st) == 0)
         PLM_GOTO(plm_file_read(config_path, CONFIG_MAX_BYTES, &config, &config_bytes, err));
@@ -310,8 +321,9 @@ plm_status plm_tokenizer_open(const char *path, plm_tokenizer **out, plm_error *
     *out = NULL;
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode)) {
         if (snprintf(file, sizeof file, "%s/tokenizer.json", path) >= PATH_ROOM)
-            return plm_fail(err, PLM_E_LIMIT, "path too long, %.80s: at most %d bytes; move the file",
-                            path, PATH_ROOM);
+            return plm_fail(err, PLM_E_LIMIT,
+                            "path too long, %.80s: at most %d bytes; move the file", path,
+                            PATH_ROOM);
         if (stat(file, &st) != 0)
             return plm_fail(err, PLM_E_NOT_FOUND,
                             "no tokenizer.json, %.200s: the folder needs one; name a .gguf instead",
@@ -320,12 +332,12 @@ plm_status plm_tokenizer_open(const char *path, plm_tokenizer **out, plm_error *
     }
     if (n > 5 && strcmp(path + n - 5, ".json") == 0) {
         const char *slash = strrchr(path, '/');
-        return open_json(path, slash != NULL ? path : ".", slash != NULL ? (size_t)(slash - path) : 1,
-                         out, err);
+        return open_json(path, slash != NULL ? path : ".",
+                         slash != NULL ? (size_t)(slash - path) : 1, out, err);
     }
     if (n > 5 && strcmp(path + n - 5, ".gguf") == 0)
         return open_gguf(path, out, err);
-    return plm_fail(err, PLM_E_UNSUPPORTED,
-                    "no tokenizer, %.200s: want a .gguf, a tokenizer.json or a folder with one; name it",
-                    path);
+    return plm_fail(
+        err, PLM_E_UNSUPPORTED,
+        "no tokenizer, %.200s: want a .gguf, a tokenizer.json or a folder with one; name it", path);
 }

@@ -12,7 +12,8 @@ typedef struct plm_tok_json {
 } plm_tok_json;
 
 plm_status plm_tok_json_refuse(const plm_tok_json *r, const char *what, const char *name);
-/* "normalizer", "pre_tokenizer", "post_processor", "decoder" of a tokenizer.json; NULL or null: none. */
+/* "normalizer", "pre_tokenizer", "post_processor", "decoder" of a tokenizer.json; NULL or null:
+** none. */
 plm_status plm_tok_json_normalizer(plm_tok_json *r, const json_t *n) PLM_MUST_USE;
 plm_status plm_tok_json_pre(plm_tok_json *r, const json_t *p) PLM_MUST_USE;
 plm_status plm_tok_json_post(plm_tok_json *r, const json_t *p) PLM_MUST_USE;

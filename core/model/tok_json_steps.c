@@ -1,6 +1,6 @@
 /* tok_json_steps.c - the steps around the model of a tokenizer.json: normalizer, pre_tokenizer,
-** post_processor, decoder. Types and fields: huggingface/tokenizers 0.21, their serialised forms. A type
-** that is not understood is refused by name. */
+** post_processor, decoder. Types and fields: huggingface/tokenizers 0.21, their serialised
+** forms. A type that is not understood is refused by name. */
 #include <string.h>
 
 #include "core/base/json.h"
@@ -35,8 +35,8 @@ static const char *text(const json_t *o, const char *key, const char *otherwise)
 plm_status plm_tok_json_refuse(const plm_tok_json *r, const char *what, const char *name)
 {
     return plm_fail(r->err, PLM_E_UNSUPPORTED,
-                    "tokenizer, %s: %s %.60s is not understood; use the model's GGUF", r->where, what,
-                    name);
+                    "tokenizer, %s: %s %.60s is not understood; use the model's GGUF", r->where,
+                    what, name);
 }
 
 /* {"Regex": p} as it is, {"String": s} with everything quoted. Heap text. */
@@ -98,7 +98,8 @@ static plm_status normalizer(plm_tok_json *r, const json_t *n, int depth)
         return PLM_OK;
     }
     if (is(n, "Prepend"))
-        return plm_tok_add_norm(r->t, PLM_STEP_PREPEND, "", text(n, "prepend", ""), r->where, r->err);
+        return plm_tok_add_norm(r->t, PLM_STEP_PREPEND, "", text(n, "prepend", ""), r->where,
+                                r->err);
     if (is(n, "Strip")) {
         PLM_TRY(plm_tok_add_norm(r->t, PLM_STEP_STRIP, "", "", r->where, r->err));
         r->t->norm[r->t->n_norm - 1].flag =
@@ -121,8 +122,8 @@ plm_status plm_tok_json_normalizer(plm_tok_json *r, const json_t *n)
 
 static plm_status behavior(const plm_tok_json *r, const char *name, plm_tok_split *out)
 {
-    static const char *const names[] = {"Isolated", "Removed", "MergedWithPrevious", "MergedWithNext",
-                                        "Contiguous"};
+    static const char *const names[] = {"Isolated", "Removed", "MergedWithPrevious",
+                                        "MergedWithNext", "Contiguous"};
     for (int i = 0; i < 5; i++)
         if (strcmp(name, names[i]) == 0) {
             *out = (plm_tok_split)i; /* in the order of plm_tok_split */
@@ -158,14 +159,16 @@ static plm_status byte_level(plm_tok_json *r, const json_t *p)
     r->t->byte_level = true;
     if (flag(p, "add_prefix_space", true))
         PLM_TRY(add_pre(r, PLM_STEP_PREFIX_SPACE, ""));
-    return flag(p, "use_regex", true) ? plm_tok_add_split(r->t, plm_tok_gpt2_pattern,
-                                                          PLM_SPLIT_ISOLATED, false, r->where, r->err)
-                                      : PLM_OK;
+    return flag(p, "use_regex", true)
+               ? plm_tok_add_split(r->t, plm_tok_gpt2_pattern, PLM_SPLIT_ISOLATED, false, r->where,
+                                   r->err)
+               : PLM_OK;
 }
 
 static plm_tok_prepend prepend_scheme(const json_t *p)
 {
-    const char *scheme = text(p, "prepend_scheme", flag(p, "add_prefix_space", true) ? "always" : "never");
+    const char *scheme =
+        text(p, "prepend_scheme", flag(p, "add_prefix_space", true) ? "always" : "never");
     return strcmp(scheme, "always") == 0  ? PLM_PREPEND_ALWAYS
            : strcmp(scheme, "first") == 0 ? PLM_PREPEND_FIRST
                                           : PLM_PREPEND_NEVER;
@@ -230,10 +233,11 @@ static plm_status add_end(plm_tok_json *r, bool after, const json_t *id)
     size_t *n = after ? &t->n_after : &t->n_before;
     if (!json_is_integer(id) || json_integer_value(id) < 0 ||
         json_integer_value(id) >= (json_int_t)t->n_tokens || *n >= PLM_TOK_ENDS_MAX)
-        return plm_fail(r->err, PLM_E_INVALID,
-                        "tokenizer, %s: post_processor names no token of the vocabulary; the file is "
-                        "damaged",
-                        r->where);
+        return plm_fail(
+            r->err, PLM_E_INVALID,
+            "tokenizer, %s: post_processor names no token of the vocabulary; the file is "
+            "damaged",
+            r->where);
     (after ? t->after : t->before)[(*n)++] = (uint32_t)json_integer_value(id);
     return PLM_OK;
 }
@@ -245,7 +249,8 @@ static plm_status template(plm_tok_json *r, const json_t *p)
     bool after = false;
     size_t i, k;
     json_t *part, *id;
-    json_array_foreach(json_object_get(p, "single"), i, part) {
+    json_array_foreach(json_object_get(p, "single"), i, part)
+    {
         const json_t *s = json_object_get(part, "SpecialToken");
         if (s == NULL) {
             after = true;
@@ -254,8 +259,7 @@ static plm_status template(plm_tok_json *r, const json_t *p)
         const json_t *ids = json_object_get(json_object_get(special, text(s, "id", "")), "ids");
         if (json_array_size(ids) == 0)
             return add_end(r, after, NULL);
-        json_array_foreach(ids, k, id)
-            PLM_TRY(add_end(r, after, id));
+        json_array_foreach(ids, k, id) PLM_TRY(add_end(r, after, id));
     }
     return PLM_OK;
 }

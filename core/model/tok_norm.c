@@ -77,8 +77,8 @@ static plm_status each_char(plm_tok_text *t, char_fn fn, plm_error *err)
         utf8proc_int32_t c = -1;
         utf8proc_ssize_t k = next_char(t->items + i, t->count - i, &c);
         size_t n = k > 0 ? (size_t)k : 1;
-        status = k > 0 ? fn(c, t->items + i, n, &out, err)
-                       : plm_tok_append(&out, t->items + i, 1, err);
+        status =
+            k > 0 ? fn(c, t->items + i, n, &out, err) : plm_tok_append(&out, t->items + i, 1, err);
         i += n;
     }
     plm_tok_text_fini(t);
@@ -153,8 +153,8 @@ static plm_status replace_regex(const plm_tokenizer *tok, const plm_tok_step *s,
     if (data == NULL)
         return plm_fail_memory(err, "a pattern");
     while (at <= t->count) {
-        PLM_GOTO(plm_tok_match(tok, s->regex, data, t->items, t->count, at, &found, &start, &end,
-                               err));
+        PLM_GOTO(
+            plm_tok_match(tok, s->regex, data, t->items, t->count, at, &found, &start, &end, err));
         if (!found)
             break;
         PLM_GOTO(plm_tok_append(&out, t->items + good, start - good, err));

@@ -1,9 +1,9 @@
 /* tok_pre.c - patterns, and cutting a text into words.
 **
-** Published patterns are written for Rust's regex, for Oniguruma or for tiktoken. What differs in PCRE2 is
-** rewritten: \s (and \S) is Unicode's White_Space there, while PCRE2 adds U+180E; \w (and \W) counts
-** marks there. '$' ends any line in Oniguruma. Limits keep a hostile pattern from running on.
-*/
+** Published patterns are written for Rust's regex, for Oniguruma or for tiktoken. What differs
+** in PCRE2 is rewritten: \s (and \S) is Unicode's White_Space there, while PCRE2 adds U+180E; \w
+** (and \W) counts marks there. '$' ends any line in Oniguruma. Limits keep a hostile pattern
+** from running on. */
 #include <string.h>
 
 #include "core/base/mem.h"
@@ -94,12 +94,14 @@ plm_status plm_tok_regex(const plm_tokenizer *t, const char *pattern, size_t n, 
         if (*out == NULL) {
             PCRE2_UCHAR why[128] = "";
             pcre2_get_error_message(code, why, sizeof why);
-            status = code == PCRE2_ERROR_NOMEMORY || code == PCRE2_ERROR_HEAP_FAILED
-                         ? plm_fail_memory(err, "a pattern")
-                         : plm_fail(err, PLM_E_INVALID, "pattern, %s: %s at byte %zu; check the file",
-                                    what, (const char *)why, (size_t)at);
+            status =
+                code == PCRE2_ERROR_NOMEMORY || code == PCRE2_ERROR_HEAP_FAILED
+                    ? plm_fail_memory(err, "a pattern")
+                    : plm_fail(err, PLM_E_INVALID, "pattern, %s: %s at byte %zu; check the file",
+                               what, (const char *)why, (size_t)at);
         } else {
-            (void)pcre2_jit_compile(*out, PCRE2_JIT_COMPLETE); /* without it patterns are interpreted */
+            (void)pcre2_jit_compile(*out,
+                                    PCRE2_JIT_COMPLETE); /* without it patterns are interpreted */
         }
     }
     pcre2_compile_context_free(c);
@@ -203,8 +205,9 @@ static plm_status cut(const plm_tokenizer *t, const plm_tok_step *s, pcre2_match
     return add_part(&c, done, span.n - done, false, err);
 }
 
-static plm_status split_words(const plm_tokenizer *t, const plm_tok_step *s, const plm_tok_text *text,
-                              const plm_tok_spans *in, plm_tok_spans *out, plm_error *err)
+static plm_status split_words(const plm_tokenizer *t, const plm_tok_step *s,
+                              const plm_tok_text *text, const plm_tok_spans *in, plm_tok_spans *out,
+                              plm_error *err)
 {
     pcre2_match_data *data = pcre2_match_data_create_from_pattern(s->regex, t->pcre);
     if (data == NULL)

@@ -21,12 +21,12 @@ static const struct {
 
 static plm_status full(const char *where, plm_error *err)
 {
-    return plm_fail(err, PLM_E_LIMIT, "tokenizer, %s: more than %d steps; it is not understood", where,
-                    PLM_TOK_STEPS_MAX);
+    return plm_fail(err, PLM_E_LIMIT, "tokenizer, %s: more than %d steps; it is not understood",
+                    where, PLM_TOK_STEPS_MAX);
 }
 
-plm_status plm_tok_add_split(plm_tokenizer *t, const char *pattern, plm_tok_split split, bool invert,
-                             const char *what, plm_error *err)
+plm_status plm_tok_add_split(plm_tokenizer *t, const char *pattern, plm_tok_split split,
+                             bool invert, const char *what, plm_error *err)
 {
     if (t->n_pre >= PLM_TOK_STEPS_MAX)
         return full(what, err);
@@ -56,12 +56,15 @@ plm_status plm_tok_add_replace(plm_tokenizer *t, const char *pattern, const char
     return plm_tok_regex(t, pattern, strlen(pattern), where, &t->norm[t->n_norm - 1].regex, err);
 }
 
-/* Source: SentencePiece doc/normalization.md: NFKC, control characters dropped, all white space a space. */
+/* Source: SentencePiece doc/normalization.md: NFKC, control characters dropped, all white space
+** a space. */
 plm_status plm_tok_add_charsmap(plm_tokenizer *t, const char *where, plm_error *err)
 {
     PLM_TRY(plm_tok_add_norm(t, PLM_STEP_NFKC, "", "", where, err));
-    PLM_TRY(plm_tok_add_replace(t, "[\\x{01}-\\x{08}\\x{0b}\\x{0e}-\\x{1f}\\x{7f}\\x{8f}\\x{9f}"
-                                   "\\x{200b}-\\x{200f}\\x{feff}]", "", where, err));
+    PLM_TRY(plm_tok_add_replace(t,
+                                "[\\x{01}-\\x{08}\\x{0b}\\x{0e}-\\x{1f}\\x{7f}\\x{8f}\\x{9f}"
+                                "\\x{200b}-\\x{200f}\\x{feff}]",
+                                "", where, err));
     return plm_tok_add_replace(t, "\\s", " ", where, err);
 }
 
@@ -90,10 +93,11 @@ plm_status plm_tok_by_name(plm_tokenizer *t, const char *name, size_t n, bool *a
     while (i < count && !names_hold(by_name[i].names, name, n))
         i++;
     if (i == count)
-        return plm_fail(err, PLM_E_UNSUPPORTED,
-                        "unknown pre-tokenizer \"%.*s\", %s: its pattern is not known; use the model's "
-                        "tokenizer.json",
-                        (int)(n < 60 ? n : 60), name, where);
+        return plm_fail(
+            err, PLM_E_UNSUPPORTED,
+            "unknown pre-tokenizer \"%.*s\", %s: its pattern is not known; use the model's "
+            "tokenizer.json",
+            (int)(n < 60 ? n : 60), name, where);
     unsigned habits = by_name[i].habits;
     t->ignore_merges = (habits & IGNORE_MERGES) != 0;
     t->newline_words = (habits & NEWLINES) != 0;

@@ -1,6 +1,7 @@
-/* tok_unigram.c - the likeliest way to spell a word (Kudo, arXiv 1804.10959): the path of greatest sum of
-** scores through all tokens that fit, by dynamic programming over the ends of characters. A character no
-** token covers costs the least score less 10, as in SentencePiece. O(n * longest token). */
+/* tok_unigram.c - the likeliest way to spell a word (Kudo, arXiv 1804.10959): the path of
+** greatest sum of scores through all tokens that fit, by dynamic programming over the ends of
+** characters. A character no token covers costs the least score less 10, as in SentencePiece.
+** O(n * longest token). */
 #include "core/base/mem.h"
 #include "core/base/vec.h"
 #include "core/model/tok_parts.h"
@@ -20,7 +21,8 @@ static void offer(plm_tok_best *to, double score, size_t from, uint32_t id)
 }
 
 /* Tokens that begin at `at`, whose best score is known. */
-static void extend(const plm_tokenizer *t, const char *word, size_t n, size_t at, plm_tok_best *best)
+static void extend(const plm_tokenizer *t, const char *word, size_t n, size_t at,
+                   plm_tok_best *best)
 {
     size_t one = char_end(word, n, at);
     bool single = false;
@@ -39,8 +41,8 @@ static void extend(const plm_tokenizer *t, const char *word, size_t n, size_t at
         offer(&best[one], best[at].score + t->unknown_score, at, PLM_TOK_NONE);
 }
 
-static plm_status push_piece(const plm_tokenizer *t, const char *word, size_t at, size_t n, uint32_t id,
-                             bool *unknown, plm_tokens *out, plm_error *err)
+static plm_status push_piece(const plm_tokenizer *t, const char *word, size_t at, size_t n,
+                             uint32_t id, bool *unknown, plm_tokens *out, plm_error *err)
 {
     bool bytes = id == PLM_TOK_NONE && t->byte_fallback;
     for (size_t i = 0; bytes && i < n; i++)

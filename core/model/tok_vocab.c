@@ -145,11 +145,13 @@ plm_status plm_tok_set(plm_tokenizer *t, uint32_t id, const char *name, size_t n
                        plm_token_kind kind, const char *where, plm_error *err)
 {
     if (id >= t->n_tokens || t->token[id].n > 0)
-        return plm_fail(err, PLM_E_INVALID, "vocabulary, %s: token %u is there twice or out of range; "
-                        "the file is damaged", where, id);
-    if (n > LONGEST_NAME || t->pool.count + n > POOL_MAX)
-        return plm_fail(err, PLM_E_LIMIT, "vocabulary, %s: token %u is too long; the file is damaged",
+        return plm_fail(err, PLM_E_INVALID,
+                        "vocabulary, %s: token %u is there twice or out of range; "
+                        "the file is damaged",
                         where, id);
+    if (n > LONGEST_NAME || t->pool.count + n > POOL_MAX)
+        return plm_fail(err, PLM_E_LIMIT,
+                        "vocabulary, %s: token %u is too long; the file is damaged", where, id);
     plm_token *k = &t->token[id];
     k->score = score;
     k->kind = (uint8_t)kind;
@@ -157,8 +159,10 @@ plm_status plm_tok_set(plm_tokenizer *t, uint32_t id, const char *name, size_t n
         return PLM_OK;
     uint32_t slot = slot_of(t, name, n);
     if (t->slot[slot] != PLM_TOK_NONE)
-        return plm_fail(err, PLM_E_INVALID, "vocabulary, %s: tokens %u and %u have one name; the file "
-                        "is damaged", where, t->slot[slot], id);
+        return plm_fail(err, PLM_E_INVALID,
+                        "vocabulary, %s: tokens %u and %u have one name; the file "
+                        "is damaged",
+                        where, t->slot[slot], id);
     k->at = (uint32_t)t->pool.count;
     k->n = (uint32_t)n;
     PLM_TRY(plm_tok_append(&t->pool, name, n, err));
@@ -172,8 +176,8 @@ plm_status plm_tok_set(plm_tokenizer *t, uint32_t id, const char *name, size_t n
 plm_status plm_tok_reserve_merges(plm_tokenizer *t, uint64_t n, const char *where, plm_error *err)
 {
     if (n > MERGES_MAX)
-        return plm_fail(err, PLM_E_LIMIT, "merges, %s: %llu of them; at most %u are understood", where,
-                        (unsigned long long)n, MERGES_MAX);
+        return plm_fail(err, PLM_E_LIMIT, "merges, %s: %llu of them; at most %u are understood",
+                        where, (unsigned long long)n, MERGES_MAX);
     t->n_merge_slots = 16;
     while (t->n_merge_slots < 2 * n)
         t->n_merge_slots *= 2;
@@ -252,9 +256,8 @@ static plm_status spell_letters(const int16_t byte_of[0x200], const char *name, 
     for (size_t i = 0; i < n;) {
         unsigned char c = (unsigned char)name[i];
         size_t k = c < 0x80 ? 1 : 2;
-        uint32_t code = c < 0x80 || i + 1 >= n
-                            ? c
-                            : (c & 0x1fu) << 6 | ((unsigned char)name[i + 1] & 0x3fu);
+        uint32_t code =
+            c < 0x80 || i + 1 >= n ? c : (c & 0x1fu) << 6 | ((unsigned char)name[i + 1] & 0x3fu);
         if (c >= 0xe0 || code >= 0x200 || byte_of[code] < 0) {
             k = 1;
             PLM_TRY(plm_tok_append(out, name + i, 1, err));
@@ -302,7 +305,8 @@ static plm_status spell(plm_tokenizer *t, plm_token *k, const int16_t byte_of[0x
     if (scratch->count == k->n && memcmp(scratch->items, name, k->n) == 0)
         return PLM_OK;
     if (t->pool.count + scratch->count > POOL_MAX)
-        return plm_fail(err, PLM_E_LIMIT, "vocabulary: more than 256 MB of text; the file is damaged");
+        return plm_fail(err, PLM_E_LIMIT,
+                        "vocabulary: more than 256 MB of text; the file is damaged");
     k->piece_at = (uint32_t)t->pool.count;
     k->piece_n = (uint32_t)scratch->count;
     return plm_tok_append(&t->pool, scratch->items, scratch->count, err);

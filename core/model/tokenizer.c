@@ -148,8 +148,8 @@ bool plm_tokenizer_piece(const plm_tokenizer *t, int32_t id, bool special, const
     return true;
 }
 
-plm_status plm_tokenizer_decode(const plm_tokenizer *t, const int32_t *ids, size_t count, bool special,
-                                char **text, size_t *n, plm_error *err)
+plm_status plm_tokenizer_decode(const plm_tokenizer *t, const int32_t *ids, size_t count,
+                                bool special, char **text, size_t *n, plm_error *err)
 {
     plm_tok_text out = {0};
     plm_status status = PLM_OK;
@@ -159,8 +159,9 @@ plm_status plm_tokenizer_decode(const plm_tokenizer *t, const int32_t *ids, size
         const char *piece;
         size_t bytes;
         if (!plm_tokenizer_piece(t, ids[i], special, &piece, &bytes)) {
-            status = plm_fail(err, PLM_E_INVALID, "token %d: the vocabulary ends at %u; check the ids",
-                              ids[i], t->n_tokens - 1);
+            status =
+                plm_fail(err, PLM_E_INVALID, "token %d: the vocabulary ends at %u; check the ids",
+                         ids[i], t->n_tokens - 1);
             goto done;
         }
         bool drop = first && bytes > 0 && piece[0] == ' ';

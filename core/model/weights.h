@@ -1,16 +1,16 @@
 /* weights.h - the weights of a graph, found in the files people have.
 **
-** A set of weights is one GGUF file (single, or all parts of a split) or a folder of safetensors, mapped
-** read-only. The names and shapes asked for are those of the graph (build.h: "blk.3.attn_q",
-** "token_embd", ...); what the file calls them, how it fuses, stacks or transposes them, is the matter
-** of this module (weights_map.c has the tables). Where the wanted matrix lies in the file as it stands,
-** the answer points into the map; where rows must be gathered or turned, it is a copy of its own.
+** A set of weights is one GGUF file (single, or all parts of a split) or a folder of
+** safetensors, mapped read-only. The names and shapes asked for are those of the graph (build.h:
+** "blk.3.attn_q", "token_embd", ...); what the file calls them, how it fuses, stacks or
+** transposes them, is the matter of this module (weights_map.c has the tables). Where the wanted
+** matrix lies in the file as it stands, the answer points into the map; where rows must be
+** gathered or turned, it is a copy of its own.
 **
-** Nothing is read when the set is opened but headers, and no answer points outside its map, whatever the
-** file says. Files must not shrink while they are open (see plm_file_map).
+** Nothing is read when the set is opened but headers, and no answer points outside its map,
+** whatever the file says. Files must not shrink while they are open (see plm_file_map).
 **
-** Numbers are little endian, as in both formats; so must be the machine.
-*/
+** Numbers are little endian, as in both formats; so must be the machine. */
 #ifndef PLM_MODEL_WEIGHTS_H
 #define PLM_MODEL_WEIGHTS_H
 #include "core/model/build.h"
@@ -44,20 +44,20 @@ typedef struct plm_plane {
     plm_dtype dtype;           /* of its elements */
 } plm_plane;
 
-/* A weight of rank 1 .. 3: `matrices` matrices of `rows` rows of `cols` elements, innermost contiguous,
-** row after row without gaps. Rank 1 is one row; rank 3 is a stack (experts, heads).
-** A stack may lie in pieces, one tensor of the file for each matrix: then plane[].data is NULL and
-** plm_weight_plane gives the place of each. Data are aligned to their elements (f32 4, f16 and GGUF
-** blocks 2 bytes), no more. */
+/* A weight of rank 1 .. 3: `matrices` matrices of `rows` rows of `cols` elements, innermost
+** contiguous, row after row without gaps. Rank 1 is one row; rank 3 is a stack (experts, heads).
+** A stack may lie in pieces, one tensor of the file for each matrix: then plane[].data is NULL
+** and plm_weight_plane gives the place of each. Data are aligned to their elements (f32 4, f16
+** and GGUF blocks 2 bytes), no more. */
 typedef struct plm_weight {
     plm_dtype dtype; /* plain, GGUF block, or planar */
     uint32_t rank;
     int64_t dim[PLM_RANK_MAX];
     int64_t matrices, rows, cols;
     plm_plane plane[PLM_PLANES];
-    uint64_t bytes;                /* all planes of all matrices: plm_dtype_bytes of each, added */
-    const unsigned char **piece;   /* [matrices * PLM_PLANES], NULL unless in pieces */
-    unsigned char *own;            /* the copy, NULL where every plane points into the map */
+    uint64_t bytes;              /* all planes of all matrices: plm_dtype_bytes of each, added */
+    const unsigned char **piece; /* [matrices * PLM_PLANES], NULL unless in pieces */
+    unsigned char *own;          /* the copy, NULL where every plane points into the map */
     uint64_t own_bytes;
 } plm_weight;
 
@@ -77,10 +77,10 @@ plm_status plm_weight_decode(const plm_weight *v, int64_t matrix, int64_t row, i
 
 typedef struct plm_weights plm_weights;
 
-/* path: a .gguf (of a split: any part), a .safetensors, or a folder (its model.safetensors.index.json
-** where it has one, else all *.safetensors in it). arch: the record read from the same file, which says
-** how fused matrices divide; it must outlive the set. Read-only afterwards: any number of threads may
-** ask it at once. */
+/* path: a .gguf (of a split: any part), a .safetensors, or a folder (its
+** model.safetensors.index.json where it has one, else all *.safetensors in it). arch: the record
+** read from the same file, which says how fused matrices divide; it must outlive the set.
+** Read-only afterwards: any number of threads may ask it at once. */
 plm_status plm_weights_open(const char *path, const plm_arch *arch, plm_weights **out,
                             plm_error *err) PLM_MUST_USE;
 /* The same of files that already lie in memory, which must outlive the set: all GGUF or all
@@ -94,9 +94,10 @@ plm_status plm_weights_open_memory(const plm_weights_file *files, size_t n, cons
                                    plm_weights **out, plm_error *err) PLM_MUST_USE;
 void plm_weights_close(plm_weights *w);
 
-/* The weight a graph names, in the graph's shape (rank 1 .. 3). PLM_E_NOT_FOUND names what the file
-** lacks; PLM_E_INVALID the tensor whose shape or planes are not as they should be; PLM_E_UNSUPPORTED a
-** gathering that its storage does not allow. *out is zero after a failure; release it after success. */
+/* The weight a graph names, in the graph's shape (rank 1 .. 3). PLM_E_NOT_FOUND names what the
+** file lacks; PLM_E_INVALID the tensor whose shape or planes are not as they should be;
+** PLM_E_UNSUPPORTED a gathering that its storage does not allow. *out is zero after a failure;
+** release it after success. */
 plm_status plm_weights_get(const plm_weights *w, const char *name, uint32_t rank,
                            const int64_t *dim, plm_weight *out, plm_error *err) PLM_MUST_USE;
 /* Storage type of that weight, found and checked as by plm_weights_get, but nothing copied. */
@@ -106,9 +107,10 @@ plm_status plm_weights_dtype(const plm_weights *w, const char *name, uint32_t ra
 plm_status plm_weights_tensor(const plm_weights *w, const char *name, plm_weight *out,
                               plm_error *err) PLM_MUST_USE;
 
-/* Gives every weight of a graph the storage type that the files hold it in, so that the graph that is
-** costed and run says the file's bytes; fails on the first weight that the files lack. The graph is
-** verified again. (Build it with any recipe first; quantised activations are the recipe's matter.) */
+/* Gives every weight of a graph the storage type that the files hold it in, so that the graph
+** that is costed and run says the file's bytes; fails on the first weight that the files lack.
+** The graph is verified again. (Build it with any recipe first; quantised activations are the
+** recipe's matter.) */
 plm_status plm_weights_stamp(const plm_weights *w, plm_graph *g, plm_error *err) PLM_MUST_USE;
 
 /* The first part of a GGUF, with the metadata; NULL for safetensors. */

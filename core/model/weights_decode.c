@@ -62,8 +62,7 @@ plm_status plm_source_decode(const plm_source *s, int64_t row, int64_t count, do
 {
     if (plm_dtype_get(s->dtype)->family != PLM_FAMILY_PLANAR)
         return plm_decode(s->dtype,
-                          s->plane[PLM_PLANE_CODES].data +
-                              (uint64_t)row * plm_source_row_bytes(s),
+                          s->plane[PLM_PLANE_CODES].data + (uint64_t)row * plm_source_row_bytes(s),
                           count * s->cols, out, err);
     if (s->dtype == PLM_DT_NF4 || s->dtype == PLM_DT_NF4_DQ) {
         decode_nf4(s, row * s->cols, count * s->cols, out);

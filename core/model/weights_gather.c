@@ -1,9 +1,8 @@
 /* weights_gather.c - a weight from its origin: a view of the map, a list of pieces, or a copy.
 **
-** A copy keeps the storage type wherever rows (or whole groups of columns) can be moved as they are; where
-** they cannot, because a matrix of blocks is to be turned, say, its numbers are decoded and kept as f32,
-** which loses nothing.
-*/
+** A copy keeps the storage type wherever rows (or whole groups of columns) can be moved as they
+** are; where they cannot, because a matrix of blocks is to be turned, say, its numbers are
+** decoded and kept as f32, which loses nothing. */
 #include <math.h>
 #include <string.h>
 
@@ -110,8 +109,8 @@ static void view_planes(const plm_origin *o, const unsigned char *place[PLM_PLAN
 
 /* ---- copies ---- */
 
-static void copy_run(const plm_source *s, const plm_run *r, uint64_t line, const unsigned char *from,
-                     unsigned char **to)
+static void copy_run(const plm_source *s, const plm_run *r, uint64_t line,
+                     const unsigned char *from, unsigned char **to)
 {
     (void)s;
     for (int64_t a = 0; a < r->n[0]; a++)
@@ -218,7 +217,8 @@ static plm_status decode_turned(const plm_origin *o, target t, float *to, double
     return PLM_OK;
 }
 
-static plm_status decode_rows(const plm_origin *o, target t, float *to, double *line, plm_error *err)
+static plm_status decode_rows(const plm_origin *o, target t, float *to, double *line,
+                              plm_error *err)
 {
     for (uint32_t i = 0; i < o->n_runs; i++) {
         const plm_run *r = &o->run[i];
@@ -278,8 +278,8 @@ static target target_of(const plm_weight *v, int64_t matrix)
     target t = {.rows = v->rows, .cols = v->cols};
     for (int p = 0; p < PLM_PLANES; p++)
         if (v->plane[p].data != NULL)
-            t.plane[p] = v->own + (v->plane[p].data - v->own) +
-                         (uint64_t)matrix * v->plane[p].bytes;
+            t.plane[p] =
+                v->own + (v->plane[p].data - v->own) + (uint64_t)matrix * v->plane[p].bytes;
     return t;
 }
 
@@ -410,7 +410,8 @@ const unsigned char *plm_weight_plane(const plm_weight *v, int64_t matrix, plm_p
         return NULL;
     if (v->piece != NULL)
         return v->piece[matrix * PLM_PLANES + (int)p];
-    return v->plane[p].data != NULL ? v->plane[p].data + (uint64_t)matrix * v->plane[p].bytes : NULL;
+    return v->plane[p].data != NULL ? v->plane[p].data + (uint64_t)matrix * v->plane[p].bytes
+                                    : NULL;
 }
 
 void plm_weight_release(plm_weight *v)

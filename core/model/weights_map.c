@@ -1,10 +1,10 @@
 /* weights_map.c - which tensors, and which of their rows, a weight of the graph is made of.
 **
-** weights.def names the tensors; here are the rows. Orders of rows in the files: qkv_proj of Phi-3,
-** in_proj_qkvz and in_proj_ba of Qwen3-Next (fix_query_key_value_ordering), gate_up_proj of gpt-oss (even
-** rows gate, odd rows up) in transformers; value heads of Qwen3.5 in GGUF (tiled: head j of each key head
-** together, so that they follow one another as llama.cpp repeats the keys).
-*/
+** weights.def names the tensors; here are the rows. Orders of rows in the files: qkv_proj of
+** Phi-3, in_proj_qkvz and in_proj_ba of Qwen3-Next (fix_query_key_value_ordering), gate_up_proj
+** of gpt-oss (even rows gate, odd rows up) in transformers; value heads of Qwen3.5 in GGUF
+** (tiled: head j of each key head together, so that they follow one another as llama.cpp repeats
+** the keys). */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,25 +12,31 @@
 
 typedef enum part {
     ALL,
-    Q, K, V,        /* of q, k, v in one matrix */
-    GATED_Q,        /* a head's query and output gate side by side -> all queries, all gates */
-    GATE, UP,       /* first and second half */
-    EVEN, ODD,      /* every second row */
-    K_B, V_B,       /* of kv_b: a head's nope rows of K, then its dv rows of V */
-    HEADS_K,        /* k_b by head, as the absorbed form multiplies it */
+    Q,
+    K,
+    V,       /* of q, k, v in one matrix */
+    GATED_Q, /* a head's query and output gate side by side -> all queries, all gates */
+    GATE,
+    UP, /* first and second half */
+    EVEN,
+    ODD, /* every second row */
+    K_B,
+    V_B,     /* of kv_b: a head's nope rows of K, then its dv rows of V */
+    HEADS_K, /* k_b by head, as the absorbed form multiplies it */
     HEADS_V,
-    JOIN,           /* one tensor after another */
-    QKVZ, BA,       /* by key head: q, k, v of its value heads, z; b, a */
-    DELTA_IN,       /* qkv and z, value heads perhaps tiled */
-    DELTA_BA,       /* b and a, perhaps tiled */
-    DELTA_CONV,     /* q, k and v channels, v perhaps tiled */
-    DELTA_HEADS,    /* one number a value head, perhaps tiled */
-    DELTA_OUT       /* columns by value head, perhaps tiled */
+    JOIN, /* one tensor after another */
+    QKVZ,
+    BA,          /* by key head: q, k, v of its value heads, z; b, a */
+    DELTA_IN,    /* qkv and z, value heads perhaps tiled */
+    DELTA_BA,    /* b and a, perhaps tiled */
+    DELTA_CONV,  /* q, k and v channels, v perhaps tiled */
+    DELTA_HEADS, /* one number a value head, perhaps tiled */
+    DELTA_OUT    /* columns by value head, perhaps tiled */
 } part;
 
 enum {
-    TURN = 1,      /* stored [in, out] */
-    OAI = 2,       /* only with gpt-oss's experts */
+    TURN = 1, /* stored [in, out] */
+    OAI = 2,  /* only with gpt-oss's experts */
     NOT_OAI = 4,
     NEG_EXP = 8,   /* stored as A_log */
     IF_GATED = 16, /* only in layers whose q carries an output gate */
@@ -47,7 +53,8 @@ typedef struct rule {
 } rule;
 
 static const rule rules[] = {
-#define PLM_RULE(format, weight, part, flags, ...) {FORMAT_##format, weight, part, flags, {__VA_ARGS__}},
+#define PLM_RULE(format, weight, part, flags, ...)                                                 \
+    {FORMAT_##format, weight, part, flags, {__VA_ARGS__}},
 #include "core/model/weights.def"
 #undef PLM_RULE
 };
@@ -65,8 +72,8 @@ static rule rule_at(const plm_wanted *q, size_t index, char own[PLM_NAME_MAX + 2
     return (rule){FORMAT_G, q->local, ALL, 0, {own, NULL, NULL}};
 }
 
-/* "bias" or "weight" where the rule is of this weight or of the matrix it is the bias of; NULL where it
-** is of another. */
+/* "bias" or "weight" where the rule is of this weight or of the matrix it is the bias of; NULL
+** where it is of another. */
 static const char *ending(const rule *r, const plm_wanted *q)
 {
     size_t n = strlen(r->weight);
@@ -200,8 +207,8 @@ static void delta_runs(const plm_weights *w, const plm_wanted *q, part p, plm_or
     }
 }
 
-/* Runs of one matrix, counted from the matrix's first row in the source, and the rows that the source
-** has for one matrix (the first source, where there are several). */
+/* Runs of one matrix, counted from the matrix's first row in the source, and the rows that the
+** source has for one matrix (the first source, where there are several). */
 static int64_t part_runs(const plm_weights *w, const plm_wanted *q, part p, plm_origin *o)
 {
     const plm_layer *l = q->l;
@@ -326,8 +333,8 @@ static plm_status open_sources(const plm_weights *w, const plm_wanted *q, const 
     return PLM_OK;
 }
 
-/* Layers of the graph may carry widths that no product here can hold; the arch record's check bounds
-** them (2^24 and heads 2^16), so the products above fit. */
+/* Layers of the graph may carry widths that no product here can hold; the arch record's check
+** bounds them (2^24 and heads 2^16), so the products above fit. */
 plm_status plm_map_origin(const plm_weights *w, const plm_wanted *q, size_t index, int64_t matrix,
                           plm_origin *out, plm_error *err)
 {
@@ -336,9 +343,10 @@ plm_status plm_map_origin(const plm_weights *w, const plm_wanted *q, size_t inde
     bool there;
     PLM_TRY(open_sources(w, q, &r, matrix, out, &there, err));
     if (!there)
-        return plm_fail(err, PLM_E_NOT_FOUND,
-                        "missing tensor, weight %s: the file lacks part %lld of it; download it again",
-                        q->name, (long long)matrix);
+        return plm_fail(
+            err, PLM_E_NOT_FOUND,
+            "missing tensor, weight %s: the file lacks part %lld of it; download it again", q->name,
+            (long long)matrix);
     if (!lay_out(w, q, &r, matrix, out))
         return plm_fail(err, PLM_E_INVALID,
                         "shape, weight %s: tensor %.80s does not have the shape that the model's "
@@ -368,8 +376,9 @@ plm_status plm_map_rule(const plm_weights *w, const plm_wanted *q, size_t *index
                         "shape, weight %s: tensor %.80s does not have the shape that the model's "
                         "widths give; the file is damaged",
                         q->name, misfit);
-    return plm_fail(err, PLM_E_NOT_FOUND,
-                    "missing tensor, weight %s: the files have none that could be it; download them "
-                    "again",
-                    q->name);
+    return plm_fail(
+        err, PLM_E_NOT_FOUND,
+        "missing tensor, weight %s: the files have none that could be it; download them "
+        "again",
+        q->name);
 }

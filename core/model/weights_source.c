@@ -1,10 +1,9 @@
 /* weights_source.c - one tensor of the files and its companions: scales, absmax, code books.
 **
 ** Names of the companions: bitsandbytes (NF4: "<name>.absmax", ".quant_map", ".nested_absmax",
-** ".nested_quant_map", ".quant_state.bitsandbytes__nf4", a JSON text as bytes), DeepSeek and transformers
-** ("<name>_scale_inv", float32 for 128 x 128), compressed-tensors ("<name>_scale"), gpt-oss ("..._blocks",
-** "..._scales").
-*/
+** ".nested_quant_map", ".quant_state.bitsandbytes__nf4", a JSON text as bytes), DeepSeek and
+** transformers ("<name>_scale_inv", float32 for 128 x 128), compressed-tensors ("<name>_scale"),
+** gpt-oss ("..._blocks", "..._scales"). */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,12 +13,12 @@
 
 static plm_status misfit(const plm_weights_entry *e, const char *what, plm_error *err)
 {
-    return plm_fail(err, PLM_E_INVALID, "planes, tensor %.100s: %s; the file is damaged", e->t->name,
-                    what);
+    return plm_fail(err, PLM_E_INVALID, "planes, tensor %.100s: %s; the file is damaged",
+                    e->t->name, what);
 }
 
-/* Product of dims first .. end - 1. Directories hold only tensors of fewer than 2^63 numbers, but leave
-** the dims of empty ones alone. */
+/* Product of dims first .. end - 1. Directories hold only tensors of fewer than 2^63 numbers,
+** but leave the dims of empty ones alone. */
 static int64_t product(const plm_tensor *t, uint32_t first, uint32_t end)
 {
     int64_t n = 1;
@@ -44,8 +43,8 @@ static void set_plane(const plm_weights *w, const plm_weights_entry *e, plm_plan
 }
 
 /* The companion whose name is the tensor's, `cut` bytes shorter, with a tail. */
-static const plm_weights_entry *companion(const plm_weights *w, const plm_weights_entry *e, size_t cut,
-                                          const char *tail)
+static const plm_weights_entry *companion(const plm_weights *w, const plm_weights_entry *e,
+                                          size_t cut, const char *tail)
 {
     char name[512];
     size_t n = strlen(e->t->name);
@@ -110,8 +109,7 @@ static plm_status open_nf4(const plm_weights *w, const plm_weights_entry *state,
 {
     int64_t n;
     PLM_TRY(read_nf4_state(w, state, out, err));
-    if (!plm_mul_i64(out->rows, out->cols, &n) || n % 2 != 0 ||
-        (uint64_t)n / 2 != out->e->t->bytes)
+    if (!plm_mul_i64(out->rows, out->cols, &n) || n % 2 != 0 || (uint64_t)n / 2 != out->e->t->bytes)
         return misfit(out->e, "the shape of its quantisation state is another", err);
     int64_t blocks = plm_ceil_div(n, 64);
     bool nested = companion(w, out->e, 0, ".nested_absmax") != NULL;
@@ -122,8 +120,8 @@ static plm_status open_nf4(const plm_weights *w, const plm_weights_entry *state,
     if (!nested)
         return PLM_OK;
     PLM_TRY(need(w, out, ".nested_quant_map", PLM_DT_F32, 256, PLM_PLANE_SUPER_MAP, out, err));
-    PLM_TRY(need(w, out, ".nested_absmax", PLM_DT_F32, plm_ceil_div(blocks, 256), PLM_PLANE_SUPER, out,
-                 err));
+    PLM_TRY(need(w, out, ".nested_absmax", PLM_DT_F32, plm_ceil_div(blocks, 256), PLM_PLANE_SUPER,
+                 out, err));
     out->plane[PLM_PLANE_OFFSET] = (plm_plane){.bytes = sizeof out->offset, .dtype = PLM_DT_F32};
     return PLM_OK;
 }
@@ -150,7 +148,8 @@ static plm_status open_scaled(const plm_weights *w, plm_source *out, plm_error *
     else if (n == out->rows)
         out->dtype = whole ? PLM_DT_INT8_ROW : PLM_DT_FP8_ROW;
     else
-        return misfit(out->e, "its scales are neither one, nor one a row, nor one for 128 x 128", err);
+        return misfit(out->e, "its scales are neither one, nor one a row, nor one for 128 x 128",
+                      err);
     return PLM_OK;
 }
 
@@ -240,8 +239,8 @@ plm_status plm_plane_sizes(plm_dtype t, int64_t rows, int64_t cols, plm_plane pl
         plane[PLM_PLANE_MAP] = (plm_plane){.bytes = 64, .dtype = PLM_DT_F32};
         if (t == PLM_DT_NF4_DQ) {
             scale_type = PLM_DT_U8;
-            plane[PLM_PLANE_SUPER] = (plm_plane){.bytes = 4 * (uint64_t)plm_ceil_div(blocks, 256),
-                                                 .dtype = PLM_DT_F32};
+            plane[PLM_PLANE_SUPER] =
+                (plm_plane){.bytes = 4 * (uint64_t)plm_ceil_div(blocks, 256), .dtype = PLM_DT_F32};
             plane[PLM_PLANE_SUPER_MAP] = (plm_plane){.bytes = 1024, .dtype = PLM_DT_F32};
             plane[PLM_PLANE_OFFSET] = (plm_plane){.bytes = 4, .dtype = PLM_DT_F32};
         }

@@ -1,5 +1,5 @@
-/* libFuzzer: the first half of the input as a GGUF or a tokenizer.json, the rest as a text for it; what
-** comes back must be ids of the vocabulary, and decode. */
+/* libFuzzer: the first half of the input as a GGUF or a tokenizer.json, the rest as a text for
+** it; what comes back must be ids of the vocabulary, and decode. */
 #include <string.h>
 
 #include "core/base/mem.h"
@@ -42,7 +42,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (plm_tokenizer_from_gguf(g, "fuzz", &t, NULL) != PLM_OK)
             t = NULL;
         plm_gguf_close(g);
-    } else if (plm_tokenizer_from_json((const char *)data, file, NULL, 0, "fuzz", &t, NULL) != PLM_OK) {
+    } else if (plm_tokenizer_from_json((const char *)data, file, NULL, 0, "fuzz", &t, NULL) !=
+               PLM_OK) {
         t = NULL;
     }
     if (t != NULL)

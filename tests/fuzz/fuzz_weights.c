@@ -1,5 +1,5 @@
-/* libFuzzer: any bytes as the weights of a small model of each kind. Every weight of its graph is asked
-** for and read to its last byte; the address sanitizer sees a step outside. */
+/* libFuzzer: any bytes as the weights of a small model of each kind. Every weight of its graph
+** is asked for and read to its last byte; the address sanitizer sees a step outside. */
 #include <string.h>
 
 #include "core/base/mem.h"
@@ -34,7 +34,8 @@ static void ask(const plm_weights *w, const plm_graph *g)
         read_all(&got);
         plm_weight_release(&got);
     }
-    for (const char *const *name = (const char *const[]){"t", "token_embd.weight", NULL}; *name != NULL; name++) {
+    for (const char *const *name = (const char *const[]){"t", "token_embd.weight", NULL};
+         *name != NULL; name++) {
         plm_weight got;
         if (plm_weights_tensor(w, *name, &got, NULL) == PLM_OK)
             read_all(&got);
@@ -49,9 +50,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static bool made;
     plm_mem_init();
     if (!made) {
-        static const char config[] = "{\"model_type\":\"llama\",\"hidden_size\":8,\"num_hidden_layers\":1,"
-                                     "\"num_attention_heads\":2,\"num_key_value_heads\":1,\"vocab_size\":4,"
-                                     "\"intermediate_size\":8,\"rms_norm_eps\":1e-6}";
+        static const char config[] =
+            "{\"model_type\":\"llama\",\"hidden_size\":8,\"num_hidden_layers\":1,"
+            "\"num_attention_heads\":2,\"num_key_value_heads\":1,\"vocab_size\":4,"
+            "\"intermediate_size\":8,\"rms_norm_eps\":1e-6}";
         plm_build b;
         plm_build_init(&b);
         if (plm_model_from_config(config, sizeof config - 1, "fuzz", &a, NULL) != PLM_OK ||
