@@ -15,6 +15,14 @@
 
 enum { GOLDEN_PROMPTS = 2, GOLDEN_TOKENS = 12, GOLDEN_BLOCK = 4, GOLDEN_SLOTS = 96 };
 
+static const char *const golden_families[] = {
+    "llama", "qwen2", "qwen3", "phi3", "gpt2", "gemma2", "gemma3", "mixtral", "qwen3_moe",
+    "deepseek_v3", "gpt_oss", "qwen3_next", "qwen3_5", "qwen3_5_moe", "qwen2_moe", "mistral",
+    "deepseek_v2", "glm4_moe", "minimax_m2", "olmo2", "olmo3", "olmoe", "exaone4", "granite",
+    "granitemoe", "cohere2", "smollm3", "ernie4_5_moe", "hunyuan", "starcoder2", "stablelm",
+    "phi", "lfm2"};
+#define GOLDEN_FAMILIES (sizeof golden_families / sizeof *golden_families)
+
 typedef struct golden {
     json_t *json;
     plm_arch arch;

@@ -119,6 +119,9 @@ static plm_status check_latent(const plm_arch *a, const plm_layer *k, plm_error 
     return PLM_OK;
 }
 
+/* Columns of all heads together, twice with a gate, must be an attribute of a node (attr.c: 2^30). */
+#define HEADS_WIDTH_MAX (1 << 28)
+
 static plm_status check_attention(const plm_arch *a, const plm_layer *k, plm_error *err)
 {
     if (k->heads < 1)
@@ -131,6 +134,8 @@ static plm_status check_attention(const plm_arch *a, const plm_layer *k, plm_err
         return bad(a, "dk", k->dk, "must be positive", err);
     if (k->dv < 1)
         return bad(a, "dv", k->dv, "must be positive", err);
+    if ((int64_t)k->heads * k->dk > HEADS_WIDTH_MAX || (int64_t)k->heads * k->dv > HEADS_WIDTH_MAX)
+        return bad(a, "heads", k->heads, "too many for heads of that width", err);
     if (k->rope.dims > k->dk || k->rope.dims % 2 != 0)
         return bad(a, "dims", k->rope.dims, "must be even and at most head_dim", err);
     if (k->rope.theta > 0 && k->rope.dims == 0)
@@ -168,6 +173,9 @@ static plm_status check_recurrent(const plm_arch *a, const plm_layer *k, plm_err
         return bad(a, "lin_k_heads", k->lin_k_heads, "must divide the value heads", err);
     if (k->lin_dk < 1)
         return bad(a, "lin_dk", k->lin_dk, "must be positive", err);
+    if ((int64_t)k->lin_v_heads * k->lin_dk > HEADS_WIDTH_MAX ||
+        (int64_t)k->lin_v_heads * k->lin_dv > HEADS_WIDTH_MAX)
+        return bad(a, "lin_v_heads", k->lin_v_heads, "too many for heads of that width", err);
     return PLM_OK;
 }
 

@@ -100,6 +100,7 @@ typedef struct plm_layer {
     int32_t norms;           /* weights of `hidden` a layer: 1, 2, 4; 3 = one after the feed-forward
                                 half too (A.X-K1); 7 = 4 and one more before and after the routed
                                 half, one after the dense (Gemma-4 MoE) */
+    bool post_norm;          /* the two norms stand behind the halves, not before them (OLMo 2) */
     bool parallel;           /* attention and FFN read the same input (GPT-J, Falcon) */
 } plm_layer;
 

@@ -149,7 +149,7 @@ static plm_value_id parallel_layer(plm_builder *x, plm_value_id in)
 }
 
 /* Norm, half, (norm,) add, for whichever halves the layer has. A layer of both halves with a single
-** norm has it before the first. */
+** norm has it before the first; post_norm layers have theirs behind the halves. */
 static plm_value_id plain_layer(plm_builder *x, plm_value_id in)
 {
     const plm_layer *l = x->l;
@@ -157,17 +157,19 @@ static plm_value_id plain_layer(plm_builder *x, plm_value_id in)
     streams s;
     if (has_mixer(l)) {
         plm_value_id y = open_half(x, in, "hc_attn", &s);
-        y = plm_emit_reduce(x, mixer(x, plm_emit_norm(x, y, "attn_norm", h)));
-        if (l->norms >= 4)
+        if (!l->post_norm)
+            y = plm_emit_norm(x, y, "attn_norm", h);
+        y = plm_emit_reduce(x, mixer(x, y));
+        if (l->norms >= 4 || l->post_norm)
             y = plm_emit_norm(x, y, "post_attn_norm", h);
         in = close_half(x, &s, y);
     }
     if (has_ffn(l)) {
         plm_value_id at = open_half(x, in, "hc_ffn", &s), y = at;
-        if (l->norms >= 2 || !has_mixer(l))
+        if ((l->norms >= 2 || !has_mixer(l)) && !l->post_norm)
             y = plm_emit_norm(x, at, "ffn_norm", h);
         y = feed_forward(x, at, y);
-        if (l->norms >= 3)
+        if (l->norms >= 3 || l->post_norm)
             y = plm_emit_norm(x, y, "post_ffn_norm", h);
         in = close_half(x, &s, y);
     }

@@ -148,6 +148,7 @@ static plm_status read_frame(const plm_config *c, plm_layer *k)
     PLM_TRY(plm_config_flag(c, "use_post_norm|use_sandwich_norm", false, &post));
     if (post)
         k->norms = 4;
+    k->post_norm = plm_config_trait(c, "plm_post_norm");
     if (k->experts > 0)
         PLM_TRY(plm_config_int(c, "plm_norms_routed", k->norms, 7, &k->norms));
     if (k->experts > 0 && k->ffn > 0)

@@ -6,6 +6,7 @@
 **   norms      plm_norm: "layer" LayerNorm with bias, "layer_nobias"; plm_norm_offset: weight used
 **              as 1 + w; plm_norm_plain: no weights; plm_norms: weights a layer, plm_norms_moe of
 **              one with a dense half besides, plm_norms_routed of a routed one; plm_embed_norm;
+**              plm_post_norm: behind the halves alone;
 **              plm_parallel: both halves read one input;
 **   q and k    plm_qk_norm: "head", "full" (also a weight for each head, Command R+), "l2";
 **              plm_qk_flag: the same where a key asks for it; plm_qk_after_rope;
@@ -123,8 +124,9 @@ static const struct {
                 "\"tie_word_embeddings\":true,\"plm_interleaved\":true,\"logit_scale\":0.0625,"
                 "\"sliding_window_pattern\":4,\"plm_nope_full\":true,\"head_dim\":128,"
                 "\"layer_norm_eps\":1e-5}"},
-    {"olmo2", "{\"plm_qk_norm\":\"full\",\"rms_norm_eps\":1e-5}"},
-    {"olmo3", "{\"plm_qk_norm\":\"full\",\"rms_norm_eps\":1e-5,\"sliding_window_pattern\":4}"},
+    {"olmo2", "{\"plm_post_norm\":true,\"plm_qk_norm\":\"full\",\"rms_norm_eps\":1e-5}"},
+    {"olmo3", "{\"plm_post_norm\":true,\"plm_qk_norm\":\"full\",\"rms_norm_eps\":1e-5,"
+              "\"sliding_window_pattern\":4}"},
     {"olmoe", "{\"plm_qk_norm\":\"full\",\"plm_router\":\"softmax\",\"norm_topk_prob\":false,"
               "\"rms_norm_eps\":1e-5}"},
     {"granite|hyperclovax", "{\"rms_norm_eps\":1e-6}"},
@@ -262,7 +264,7 @@ static const struct {
     {"exaone_moe", "{\"plm_qk_norm\":\"head\",\"plm_nope_full\":true,\"plm_router\":\"sigmoid\","
                    "\"plm_router_bias\":true,\"norm_topk_prob\":true,\"rms_norm_eps\":1e-5}"},
     {"exaone", "{\"layer_norm_epsilon\":1e-5,\"activation_function\":\"silu\"}"},
-    {"exaone4", "{\"plm_qk_norm\":\"head\",\"plm_nope_full\":true,\"rms_norm_eps\":1e-5}"},
+    {"exaone4", "{\"plm_post_norm\":true,\"plm_qk_norm\":\"head\",\"plm_nope_full\":true,\"rms_norm_eps\":1e-5}"},
     {"ernie4_5", "{\"tie_word_embeddings\":true,\"plm_interleaved\":true,\"rms_norm_eps\":1e-5}"},
     {"ernie4_5_moe",
      "{\"tie_word_embeddings\":true,\"plm_interleaved\":true,\"plm_router\":\"softmax\","

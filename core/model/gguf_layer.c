@@ -384,6 +384,8 @@ static void count_norms(const plm_gguf_model *m, int32_t layer, plm_layer *k)
                                        "post_ffw_norm_1.weight", "post_ffw_norm_2.weight"};
     for (size_t i = 0; i < sizeof norm / sizeof *norm; i++)
         k->norms += plm_gguf_model_blk(m, layer, norm[i]) != NULL;
+    k->post_norm = k->norms == 2 && plm_gguf_model_blk(m, layer, "post_attention_norm.weight") != NULL &&
+                   plm_gguf_model_blk(m, layer, "post_ffw_norm.weight") != NULL;
 }
 
 plm_status plm_gguf_layer(const plm_gguf_model *m, int32_t layer, plm_layer *k)

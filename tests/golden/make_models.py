@@ -36,6 +36,11 @@ def base(**more):
     return {**BASE, **more}
 
 
+def flat(**more):
+    """Without head_dim, where the family has no such setting."""
+    return {k: v for k, v in base(**more).items() if k != "head_dim"}
+
+
 LLAMA3 = dict(rope_type="llama3", rope_theta=10000.0, factor=8.0, low_freq_factor=1.0,
               high_freq_factor=4.0, original_max_position_embeddings=64)
 YARN = dict(rope_type="yarn", rope_theta=10000.0, factor=4.0, beta_fast=32.0, beta_slow=1.0, mscale=1.0,
@@ -83,6 +88,46 @@ FAMILIES = {
                                       rope_parameters=dict(rope_type="default", rope_theta=10000.0,
                                                            partial_rotary_factor=0.25),
                                       tie_word_embeddings=False)),
+    "qwen3_5": ("qwen3_5_text", base(num_hidden_layers=4, head_dim=16, linear_num_key_heads=2,
+                linear_num_value_heads=4, linear_key_head_dim=8, linear_value_head_dim=6,
+                linear_conv_kernel_dim=4, rope_parameters={"rope_type": "default", "rope_theta": 10000.0,
+                "partial_rotary_factor": 0.25, "mrope_section": [1, 1, 0]}, tie_word_embeddings=False)),
+    "qwen3_5_moe": ("qwen3_5_moe_text", base(num_hidden_layers=4, head_dim=16,
+                linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=8, linear_value_head_dim=6,
+                linear_conv_kernel_dim=4, num_experts=6, num_experts_per_tok=2, moe_intermediate_size=20,
+                shared_expert_intermediate_size=24, rope_parameters={"rope_type": "default", "rope_theta":
+                10000.0, "partial_rotary_factor": 0.25, "mrope_section": [1, 1, 0]}, tie_word_embeddings=False)),
+    "qwen2_moe": ("qwen2_moe", flat(num_experts=6, num_experts_per_tok=2, moe_intermediate_size=20,
+                shared_expert_intermediate_size=24, decoder_sparse_step=1)),
+    "mistral": ("mistral", base(sliding_window=5)),
+    "deepseek_v2": ("deepseek_v2", flat(num_key_value_heads=4, q_lora_rank=None, kv_lora_rank=16,
+                qk_nope_head_dim=12, qk_rope_head_dim=8, v_head_dim=10, n_routed_experts=8,
+                num_experts_per_tok=3, n_group=4, topk_group=2, topk_method="group_limited_greedy",
+                n_shared_experts=2, moe_intermediate_size=20, first_k_dense_replace=1,
+                routed_scaling_factor=2.0)),
+    "glm4_moe": ("glm4_moe", base(n_routed_experts=6, num_experts_per_tok=2,
+                moe_intermediate_size=20, n_shared_experts=1, first_k_dense_replace=1, n_group=1, topk_group=1,
+                use_qk_norm=True)),
+    "minimax_m2": ("minimax_m2", base(num_local_experts=6, num_experts_per_tok=2, rotary_dim=6)),
+    "olmo2": ("olmo2", flat()),
+    "olmo3": ("olmo3", flat(sliding_window=5)),
+    "olmoe": ("olmoe", flat(num_experts=6, num_experts_per_tok=2)),
+    "exaone4": ("exaone4", flat(sliding_window=5, sliding_window_pattern=3,
+                layer_types=["sliding_attention", "sliding_attention", "full_attention"])),
+    "granite": ("granite", flat(embedding_multiplier=2.0, residual_multiplier=0.5,
+                attention_multiplier=0.2, logits_scaling=3.0)),
+    "granitemoe": ("granitemoe", flat(embedding_multiplier=2.0, residual_multiplier=0.5,
+                attention_multiplier=0.2, logits_scaling=3.0, num_local_experts=4, num_experts_per_tok=2)),
+    "cohere2": ("cohere2", flat(logit_scale=0.25, sliding_window=5)),
+    "smollm3": ("smollm3", flat(no_rope_layers=[1, 1, 0])),
+    "ernie4_5_moe": ("ernie4_5_moe", flat(moe_num_experts=6, moe_k=2, moe_intermediate_size=20,
+                moe_num_shared_experts=1, moe_layer_start_index=1)),
+    "hunyuan": ("hunyuan_v1_dense", base()),
+    "starcoder2": ("starcoder2", flat(sliding_window=None)),
+    "stablelm": ("stablelm", flat(use_parallel_residual=False, partial_rotary_factor=0.5)),
+    "phi": ("phi", flat(partial_rotary_factor=0.5)),
+    "lfm2": ("lfm2", flat(layer_types=["conv", "full_attention", "conv"], conv_L_cache=3,
+                block_auto_adjust_ff_dim=False)),
 }
 
 
