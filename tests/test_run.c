@@ -120,6 +120,7 @@ static void wrong_use_is_told(void **state)
         {"run --model /nowhere/x.gguf --tokens 1", 2},
         {"run --model llama-3.1-8b --tokens 1", 2},
         {"predict --tokens 1", 2},
+        {"run --tokens 1 --model /nowhere/folder", 2},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         cli_result r = cli_run(cases[i].line, MODEL);
@@ -127,6 +128,21 @@ static void wrong_use_is_told(void **state)
             fail_msg("%s: exit %d, %s%s", cases[i].line, r.status, r.out, r.err);
         cli_drop(&r);
     }
+}
+
+/* Families whose graph is not exact are told before any weight is looked for. */
+static void costed_only_is_told(void **state)
+{
+    (void)state;
+    cli_text("config.json",
+             "{\"model_type\":\"phimoe\",\"hidden_size\":32,\"num_hidden_layers\":1,\"vocab_size\":48,"
+             "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"intermediate_size\":48,"
+             "\"num_local_experts\":4,\"num_experts_per_tok\":2}");
+    cli_result r = cli_run("run --model @ --tokens 1", cli_folder);
+    assert_int_equal(r.status, 2);
+    assert_true(cli_one_line(&r));
+    assert_non_null(strstr(r.err, "phimoe"));
+    cli_drop(&r);
 }
 
 int main(void)
@@ -137,6 +153,7 @@ int main(void)
         cmocka_unit_test(logits_are_saved),
         cmocka_unit_test(seeds_repeat),
         cmocka_unit_test(wrong_use_is_told),
+        cmocka_unit_test(costed_only_is_told),
     };
     return cmocka_run_group_tests(tests, cli_folder_create, cli_folder_remove);
 }

@@ -26,7 +26,8 @@ typedef struct plm_loaded {
 } plm_loaded;
 
 /* path: a .gguf, a .safetensors beside its config.json, or a folder. Activations are float32, matrices
-** apart as the files have them. *out must not move afterwards. Fini also after a failure. */
+** apart as the files have them. *out must not move afterwards. Fini also after a failure.
+** PLM_E_UNSUPPORTED for families whose graph is right for costs alone. */
 plm_status plm_loaded_open(const char *path, const plm_loaded_options *o, plm_loaded *out,
                            plm_error *err) PLM_MUST_USE;
 void plm_loaded_fini(plm_loaded *m);
