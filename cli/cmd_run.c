@@ -53,7 +53,7 @@ static plm_status read_prompt(const plm_args *a, run_state *s, plm_tokens *ids, 
                         "plimsoll run --help",
                         text->set + file->set + list->set == 0 ? "no prompt" : "two prompts");
     plm_status status = plm_tokenizer_open(a->opt[PLM_OPT_MODEL].text, &s->tok, err);
-    if (list->set)
+    if (list->set && status != PLM_E_NO_MEMORY)
         return parse_ids(list->text, ids, err); /* without a vocabulary ids are printed */
     if (status != PLM_OK)
         return status;

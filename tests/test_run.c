@@ -145,6 +145,33 @@ static void costed_only_is_told(void **state)
     cli_drop(&r);
 }
 
+/* An allocation fails, and all after it: exit 3 with one line, nothing printed, no block left behind. */
+static void memory_may_run_out(void **state)
+{
+    (void)state;
+    static const char line[] = "run --model @ --tokens 1,2 -n 2 --json";
+    cli_result r = cli_run(line, MODEL);
+    cli_drop(&r);
+    int64_t live = plm_mem_live();
+    unsigned failures = 0;
+    for (uint64_t n = 1;; n += 1 + n / 25) {
+        plm_mem_fail_at(n, true);
+        r = cli_run(line, MODEL);
+        plm_mem_fail_at(0, false);
+        if (plm_mem_live() != live)
+            fail_msg("allocation %llu: %lld blocks leaked", (unsigned long long)n,
+                     (long long)(plm_mem_live() - live));
+        bool done = r.status == 0;
+        if (!done && (r.status != 3 || !cli_one_line(&r) || r.out_bytes != 0))
+            fail_msg("allocation %llu: exit %d: %s", (unsigned long long)n, r.status, r.err);
+        cli_drop(&r);
+        if (done)
+            break;
+        failures++;
+    }
+    assert_true(failures > 50);
+}
+
 int main(void)
 {
     plm_mem_init();
@@ -154,6 +181,7 @@ int main(void)
         cmocka_unit_test(seeds_repeat),
         cmocka_unit_test(wrong_use_is_told),
         cmocka_unit_test(costed_only_is_told),
+        cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, cli_folder_create, cli_folder_remove);
 }
