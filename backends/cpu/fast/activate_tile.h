@@ -38,8 +38,6 @@ static void round_row(const float *x, int64_t k, unsigned char *to)
         uint32_t up = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
         y[i] = (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? (bits >> 16 | 64) : up);
     }
-    if (k % 2 != 0)
-        y[k] = 0;
 }
 
 typedef struct activate_job {
@@ -59,6 +57,8 @@ static void activate_body(void *arg, int64_t from, int64_t to)
             quantise_row(x, k, row);
         } else if (j->a->kind == PLM_CPU_BF16) {
             round_row(x, k, row);
+            if (k % 2 != 0)
+                memset(row + 2 * k, 0, 2);
         } else {
             memcpy(row, x, (size_t)k * 4);
             if (k % 2 != 0)

@@ -56,6 +56,7 @@ int64_t plm_panel_bytes(plm_backend_dtype type, int64_t k);
 extern const unsigned char plm_book_iq4[16], plm_book_e2m1[16];
 
 float plm_half_to_float(uint16_t h);
+uint16_t plm_float_to_half(float x); /* nearest, ties to even */
 float plm_e8m0_half(unsigned char e); /* 2^(e - 128) */
 
 static inline uint16_t plm_u16_at(const unsigned char *p)

@@ -89,6 +89,39 @@ int64_t plm_cpu_acts_row(plm_cpu_kind kind, int64_t k);
 /* Bytes of m rows; -1 when it overflows. */
 int64_t plm_cpu_acts_bytes(plm_cpu_kind kind, int64_t m, int64_t k);
 
+/* ---- attention ----
+** Caches are f32, f16, bf16 or q8_0 (head dims then multiples of 32), kcache[C,G,dk], vcache[C,G,dv]; the
+** slot of position p of sequence s is block[s * block_stride + p / block_tokens] * block_tokens +
+** p % block_tokens, as in plm_backend_step. */
+#define PLM_CPU_HEAD_MAX 576 /* greatest dk and dv: the latent heads of DeepSeek-V3 */
+typedef struct plm_cpu_attention {
+    int64_t n_seqs, H, G, dk, dv; /* H a multiple of G */
+    const float *q;               /* [T,H,dk] */
+    plm_backend_dtype cache;      /* of both caches */
+    const unsigned char *k, *v;   /* v NULL: the first dv numbers of a key are its value (v_in_k) */
+    const int32_t *seq_token;     /* [S+1] tokens of each sequence */
+    const int32_t *seq_past;      /* [S] positions before the step; the step's own keys are written */
+    const int32_t *block;         /* [S,block_stride] */
+    int64_t block_stride, block_tokens;
+    float scale, softcap;  /* softcap 0: none */
+    int64_t window, chunk; /* 0: none */
+    bool causal;
+    const float *sinks;  /* [H] or NULL */
+    const float *slopes; /* [H] or NULL: slope * (key position - query position) is added (ALiBi) */
+    float *y;            /* [T,H,dv] */
+    int64_t splits;      /* of the positions of a sequence, each by its own piece of work; 1 or more */
+    float *scratch;      /* plm_cpu_attention_scratch floats; NULL when splits is 1 */
+} plm_cpu_attention;
+/* Floats of scratch; 0 for splits 1. */
+int64_t plm_cpu_attention_scratch(int64_t tokens, int64_t heads, int64_t dv, int64_t splits);
+/* Bytes of n numbers of a cache; -1 for a type that is none, or n no multiple of its block. */
+int64_t plm_cpu_cache_bytes(plm_backend_dtype cache, int64_t n);
+
+/* cos[T,dims/2] and sin of pos[t] * inv_freq[i], times mscale: computed in double, rounded once. Every
+** scaling of rotary embeddings is a set of frequencies (plm_oracle_rope_freq). */
+void plm_cpu_rope_table(const int32_t *pos, int64_t tokens, const double *inv_freq, int64_t dims,
+                        double mscale, float *cos_t, float *sin_t);
+
 /* ---- the table ---- */
 typedef struct plm_cpu_kernels {
     plm_cpu_level level;
@@ -119,6 +152,63 @@ typedef struct plm_cpu_kernels {
     void (*linear_grouped)(const plm_cpu_weight *w, int64_t n_experts, const int64_t *offsets,
                            const plm_cpu_acts *x, const float *bias, float *y, int64_t ldy,
                            const plm_cpu_par *par);
+
+    /* ---- attention over the paged cache ----
+    ** softmax(scale q k^T, capped, biased, masked) v for every token and head. Work: (sequence, kv head,
+    ** 24 rows of (token, head of the group), split). For each 32 positions: keys to floats, transposed
+    ** (dk x 32); scores in tiles of 6 x 32; online softmax; values to floats; tiles of 6 x 32 of
+    ** weights times values. Tiles start at multiples of 32 of the position, masked ones weigh exactly 0,
+    ** so chunked and whole prefill give equal bits, and so does any placement of blocks. Rows that
+    ** attend nothing give 0. What unattended slots hold never shows. 4 dk flops a key and head for 2 dk
+    ** bytes of f16 key and value: bound by memory while a kv head has few query rows, by f32
+    ** multiply-adds in prefill. Oracle: plm_oracle_attention (without index and ratio). */
+    void (*attention)(const plm_cpu_attention *a, const plm_cpu_par *par);
+
+    /* x[T,n] -> row slot[t] of cache[C,n] (n = heads * head dim), rounded to the cache's type; slot -1:
+    ** nowhere. Oracle: plm_oracle_kv_write, q8_0 as plm_quant_row. */
+    void (*kv_write)(const float *x, int64_t tokens, int64_t n, const int32_t *slot,
+                     plm_backend_dtype cache, unsigned char *data, const plm_cpu_par *par);
+
+    /* ---- rows of numbers, bound by memory or by exponentials ---- */
+    /* s = x + add?; sum? = s; y = s / sqrt(mean(s^2) + eps) * (w? + offset). All [rows,n]; y and sum may
+    ** be x or add. Oracle: plm_oracle_rms_norm (and plm_oracle_add before it). */
+    void (*rms_norm)(const float *x, const float *add, const float *w, float eps, float offset,
+                     int64_t rows, int64_t n, float *sum, float *y, const plm_cpu_par *par);
+    /* In place on x[T,H,d], token stride ldt: the first dims of each head, pairs (i, i + dims/2), or
+    ** (2i, 2i+1) when interleaved, turned by cos_t, sin_t [T,dims/2]. Oracle: plm_oracle_rope. */
+    void (*rope)(float *x, int64_t ldt, int64_t tokens, int64_t heads, int64_t d, int64_t dims,
+                 bool interleaved, const float *cos_t, const float *sin_t, const plm_cpu_par *par);
+    /* y[rows,n] = fn(gate) * up; gate and up with row strides ld (halves of one [rows,2n]: up = gate + n,
+    ** ld = 2n). limit, alpha 0: not given. False: fn is no gate function. Oracle: plm_oracle_glu. */
+    bool (*glu)(plm_backend_fn fn, float limit, float alpha, const float *gate, const float *up,
+                int64_t ld, int64_t rows, int64_t n, float *y, const plm_cpu_par *par);
+    /* y[n] = fn(x[n]), y may be x. False: no function of one number. Oracle: plm_oracle_unary. */
+    bool (*unary)(plm_backend_fn fn, const float *x, int64_t n, float *y, const plm_cpu_par *par);
+    /* y[n] = limit * tanh(x / limit). Oracle: plm_oracle_softcap. */
+    void (*softcap)(float limit, const float *x, int64_t n, float *y, const plm_cpu_par *par);
+    /* Softmax of each row of x[rows,n], y may be x; a row of -inf gives 0. Oracle: plm_oracle_softmax. */
+    void (*softmax)(const float *x, int64_t rows, int64_t n, float *y, const plm_cpu_par *par);
+    /* y = a + b, y = a * b of n numbers; y may be either. Oracles: plm_oracle_add, plm_oracle_mul. */
+    void (*add)(const float *a, const float *b, int64_t n, float *y, const plm_cpu_par *par);
+    void (*mul)(const float *a, const float *b, int64_t n, float *y, const plm_cpu_par *par);
+    /* index[r] of the greatest of x[r,n], the lowest of equals, NaN below all; -1 when n is 0. Oracle:
+    ** plm_oracle_argmax. */
+    void (*argmax)(const float *x, int64_t rows, int64_t n, int32_t *index, const plm_cpu_par *par);
+
+    /* ---- recurrences; tokens [t0, t1) of one sequence, in order, on its state in place ---- */
+    /* q,k[T,Hk,dk], v[T,Hv,dv], g[T,Hv] (or [T,Hv,dk]: by_channel), beta[T,Hv], state[Hv,dk,dv],
+    ** y[T,Hv,dv]. One pass over a head's state to decay it and read S^T k, one to write and read S^T q;
+    ** a state of 64 KiB stays in the second cache. dv <= PLM_CPU_HEAD_MAX. Oracle:
+    ** plm_oracle_gated_delta. */
+    void (*gated_delta)(const float *q, const float *k, const float *v, const float *g,
+                        bool by_channel, const float *beta, float scale, int64_t t0, int64_t t1,
+                        int64_t Hk, int64_t Hv, int64_t dk, int64_t dv, float *state, float *y,
+                        const plm_cpu_par *par);
+    /* x[T,c], w[c,taps], bias?[c], tail[c,taps-1] -> y[T,c] = fn of the convolution (fn none or silu),
+    ** tail. y may not be x. Oracle: plm_oracle_conv_causal. */
+    void (*conv_causal)(const float *x, const float *w, const float *bias, bool silu, int64_t t0,
+                        int64_t t1, int64_t c, int64_t taps, float *tail, float *y,
+                        const plm_cpu_par *par);
 } plm_cpu_kernels;
 
 /* True when this machine has the level's instructions and the build its kernels. */

@@ -2,6 +2,7 @@
 #ifndef PLM_CPU_LANES_AVX2_H
 #define PLM_CPU_LANES_AVX2_H
 #include <immintrin.h>
+#include <math.h>
 
 #include "backends/cpu/fast/forms.h"
 
@@ -128,6 +129,27 @@ LANE __m256 scale2_half(__m256 x, __m256 n)
     return _mm256_mul_ps(x, _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(r, bias), 23)));
 }
 LANE vf vf_scale2(vf x, vf n) { return vf_of(scale2_half(x.a, n.a), scale2_half(x.b, n.b)); }
+
+LANE vf vf_within(vf x, int lo, int hi)
+{
+    __m256 none = _mm256_set1_ps(-INFINITY);
+    __m256i a = _mm256_andnot_si256(lanes_below(lo, 0), lanes_below(hi, 0));
+    __m256i b = _mm256_andnot_si256(lanes_below(lo, 8), lanes_below(hi, 8));
+    return vf_of(_mm256_blendv_ps(none, x.a, _mm256_castsi256_ps(a)),
+                 _mm256_blendv_ps(none, x.b, _mm256_castsi256_ps(b)));
+}
+LANE void vf_transpose(vf v[16])
+{
+    float t[16][16];
+    for (int i = 0; i < 16; i++) {
+        float row[16];
+        vf_store(row, v[i]);
+        for (int j = 0; j < 16; j++)
+            t[j][i] = row[j];
+    }
+    for (int i = 0; i < 16; i++)
+        v[i] = vf_load(t[i]);
+}
 
 LANE vi vi_zero(void) { return vi_of(_mm256_setzero_si256(), _mm256_setzero_si256()); }
 LANE vi vi_set1(int32_t x) { return vi_of(_mm256_set1_epi32(x), _mm256_set1_epi32(x)); }

@@ -2,6 +2,7 @@
 #ifndef PLM_CPU_LANES_AVX512_H
 #define PLM_CPU_LANES_AVX512_H
 #include <immintrin.h>
+#include <math.h>
 
 #include "backends/cpu/fast/forms.h"
 
@@ -79,6 +80,42 @@ LANE vf vf_round(vf x)
 }
 /* x * 2^n, n whole and within +-300 */
 LANE vf vf_scale2(vf x, vf n) { return _mm512_scalef_ps(x, n); }
+
+/* Lanes in [lo, hi) of x, -infinity in the others. */
+LANE vf vf_within(vf x, int lo, int hi)
+{
+    __mmask16 m = (__mmask16)(lane_mask(hi) & ~lane_mask(lo));
+    return _mm512_mask_mov_ps(_mm512_set1_ps(-INFINITY), m, x);
+}
+/* v[i] lane j becomes v[j] lane i: pairs, fours, then the 128-bit parts. */
+LANE void vf_transpose(vf v[16])
+{
+    vf t[16];
+    for (int i = 0; i < 16; i += 2) {
+        t[i] = _mm512_unpacklo_ps(v[i], v[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps(v[i], v[i + 1]);
+    }
+#define LANE_PD(op, a, b)                                                                          \
+    _mm512_castpd_ps(op(_mm512_castps_pd(a), _mm512_castps_pd(b)))
+    for (int i = 0; i < 16; i += 4) {
+        v[i] = LANE_PD(_mm512_unpacklo_pd, t[i], t[i + 2]);
+        v[i + 1] = LANE_PD(_mm512_unpackhi_pd, t[i], t[i + 2]);
+        v[i + 2] = LANE_PD(_mm512_unpacklo_pd, t[i + 1], t[i + 3]);
+        v[i + 3] = LANE_PD(_mm512_unpackhi_pd, t[i + 1], t[i + 3]);
+    }
+#undef LANE_PD
+    for (int j = 0; j < 4; j++) {
+        vf a = _mm512_shuffle_f32x4(v[j], v[4 + j], 0x44), b = _mm512_shuffle_f32x4(v[j], v[4 + j], 0xee);
+        vf c = _mm512_shuffle_f32x4(v[8 + j], v[12 + j], 0x44);
+        vf d = _mm512_shuffle_f32x4(v[8 + j], v[12 + j], 0xee);
+        t[j] = _mm512_shuffle_f32x4(a, c, 0x88);
+        t[4 + j] = _mm512_shuffle_f32x4(a, c, 0xdd);
+        t[8 + j] = _mm512_shuffle_f32x4(b, d, 0x88);
+        t[12 + j] = _mm512_shuffle_f32x4(b, d, 0xdd);
+    }
+    for (int i = 0; i < 16; i++)
+        v[i] = t[i];
+}
 
 LANE vi vi_zero(void) { return _mm512_setzero_si512(); }
 LANE vi vi_set1(int32_t x) { return _mm512_set1_epi32(x); }

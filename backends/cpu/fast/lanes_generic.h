@@ -85,6 +85,24 @@ LANE vf vf_round(vf x) { LANE_EACH(vf, y, rintf(x.v[i])); }
 /* x 2^n, n whole and within +-300 */
 LANE vf vf_scale2(vf x, vf n) { LANE_EACH(vf, y, ldexpf(x.v[i], (int)n.v[i])); }
 
+LANE vf vf_within(vf x, int lo, int hi) { LANE_EACH(vf, y, i >= lo && i < hi ? x.v[i] : -INFINITY); }
+LANE void vf_transpose(vf v[16])
+{
+    for (int i = 0; i < 16; i++)
+        for (int j = 0; j < i; j++) {
+            float t = v[i].v[j];
+            v[i].v[j] = v[j].v[i];
+            v[j].v[i] = t;
+        }
+}
+LANE void vf_store_f16(unsigned char *p, vf x)
+{
+    for (int i = 0; i < 16; i++) {
+        uint16_t h = plm_float_to_half(x.v[i]);
+        memcpy(p + 2 * i, &h, 2);
+    }
+}
+
 LANE vi vi_set1(int32_t x) { LANE_EACH(vi, y, x); }
 LANE vi vi_zero(void) { return vi_set1(0); }
 LANE vi vi_add(vi a, vi b) { LANE_EACH(vi, y, a.v[i] + b.v[i]); }

@@ -241,6 +241,24 @@ float plm_half_to_float(uint16_t h)
     return h >> 15 != 0 ? -a : a;
 }
 
+uint16_t plm_float_to_half(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, 4);
+    uint16_t sign = (uint16_t)(bits >> 16 & 0x8000);
+    float a = fabsf(x);
+    if (a != a)
+        return (uint16_t)(sign | 0x7e00);
+    if (a >= 65520) /* the tie above the greatest, 65504, and beyond */
+        return (uint16_t)(sign | 0x7c00);
+    int exp;
+    (void)frexpf(a, &exp); /* a in [2^(exp-1), 2^exp) */
+    int e = exp < -13 ? -13 : exp; /* a code is 2^(e - 11); below 2^-14 codes are 2^-24 */
+    long code = lrintf(ldexpf(a, 11 - e));
+    /* code counts from the bottom of the binade for normal numbers; a carry runs into the exponent */
+    return (uint16_t)(sign | (uint16_t)(code + (exp < -13 ? 0 : (long)(e + 13) * 1024)));
+}
+
 float plm_e8m0_half(unsigned char e)
 {
     return ldexpf(1, e - 128);

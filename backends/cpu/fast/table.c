@@ -1,4 +1,6 @@
 /* table.c - which level this machine has; sizes of activations; threads. */
+#include <math.h>
+
 #include "backends/cpu/fast/level.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -90,6 +92,33 @@ int64_t plm_cpu_acts_bytes(plm_cpu_kind kind, int64_t m, int64_t k)
         return -1;
     int64_t row = plm_cpu_acts_row(kind, k);
     return row > 0 && m > INT64_MAX / row ? -1 : m * row;
+}
+
+int64_t plm_cpu_attention_scratch(int64_t tokens, int64_t heads, int64_t dv, int64_t splits)
+{
+    return splits > 1 ? tokens * heads * splits * (dv + 2) : 0;
+}
+
+int64_t plm_cpu_cache_bytes(plm_backend_dtype cache, int64_t n)
+{
+    switch (cache) {
+    case PLM_BACKEND_DT_F32: return 4 * n;
+    case PLM_BACKEND_DT_F16:
+    case PLM_BACKEND_DT_BF16: return 2 * n;
+    case PLM_BACKEND_DT_Q8_0: return n % 32 == 0 ? n / 32 * 34 : -1;
+    default: return -1;
+    }
+}
+
+void plm_cpu_rope_table(const int32_t *pos, int64_t tokens, const double *inv_freq, int64_t dims,
+                        double mscale, float *cos_t, float *sin_t)
+{
+    for (int64_t t = 0; t < tokens; t++)
+        for (int64_t i = 0; i < dims / 2; i++) {
+            double angle = pos[t] * inv_freq[i];
+            cos_t[t * (dims / 2) + i] = (float)(mscale * cos(angle));
+            sin_t[t * (dims / 2) + i] = (float)(mscale * sin(angle));
+        }
 }
 
 void plm_cpu_run(const plm_cpu_par *par, int64_t n, int64_t grain,
