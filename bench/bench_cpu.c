@@ -224,6 +224,93 @@ static void bench_linear(const plm_cpu_kernels *t, plm_backend_dtype type, const
     free(c.y);
 }
 
+/* ---- attention ---- */
+typedef struct attention_case {
+    const plm_cpu_kernels *t;
+    plm_cpu_attention a;
+    const plm_cpu_par *par;
+} attention_case;
+static void attention_once(void *arg)
+{
+    attention_case *c = arg;
+    c->t->attention(&c->a, c->par);
+}
+
+/* `tokens` queries after `past` positions, one sequence, f16 cache. */
+static void bench_attention(const plm_cpu_kernels *t, int64_t tokens, int64_t past, int64_t H, int64_t G,
+                            int64_t d, int64_t splits, unsigned char *memory, const peaks *p, int threads,
+                            const plm_cpu_par *par)
+{
+    int64_t len = past + tokens, bytes = len * G * d * 2 * 2;
+    int32_t seq_token[2] = {0, (int32_t)tokens}, seq_past = (int32_t)past;
+    int32_t *block = take((len / 16 + 1) * 4);
+    float *q = take(tokens * H * d * 4), *y = take(tokens * H * d * 4);
+    float *scratch = take(plm_cpu_attention_scratch(tokens, H, d, splits) * 4 + 4);
+    if (strstr("attention", only) != NULL && bytes <= SWEEP_BYTES) {
+        for (int64_t i = 0; i < len / 16 + 1; i++)
+            block[i] = (int32_t)i;
+        for (int64_t i = 0; i < tokens * H * d; i++)
+            q[i] = (float)(i % 37) * 0.1f - 1.7f;
+        attention_case c = {t,
+                            {.n_seqs = 1, .H = H, .G = G, .dk = d, .dv = d, .q = q,
+                             .cache = PLM_BACKEND_DT_F16, .k = memory, .v = memory + bytes / 2,
+                             .seq_token = seq_token, .seq_past = &seq_past, .block = block,
+                             .block_stride = len / 16 + 1, .block_tokens = 16, .scale = 0.1f,
+                             .causal = true, .y = y, .splits = splits, .scratch = scratch},
+                            par};
+        double s = best_of(attention_once, &c);
+        double flop = 4.0 * (double)(H * d * tokens) * ((double)past + 0.5 * (double)(tokens + 1));
+        printf("%-30s T=%-4lld past=%-6lld H=%lld/%lld d=%lld threads=%d %7.1f GFLOP/s %3.0f%% of peak "
+               "%6.1f GB/s %3.0f%% of read\n",
+               "attention f16", (long long)tokens, (long long)past, (long long)H, (long long)G,
+               (long long)d, threads, 1e-9 * flop / s, p->f32 > 0 ? 1e-7 * flop / s / p->f32 : 0,
+               1e-9 * (double)bytes / s, 1e-7 * (double)bytes / s / p->read);
+        fflush(stdout);
+    }
+    free(block);
+    free(q);
+    free(y);
+    free(scratch);
+}
+
+/* ---- rows ---- */
+typedef struct rows_case {
+    const plm_cpu_kernels *t;
+    int what;
+    float *x, *y;
+    const float *cos_t;
+    int64_t rows, n;
+    const plm_cpu_par *par;
+} rows_case;
+static void rows_once(void *arg)
+{
+    rows_case *c = arg;
+    plm_cpu_acts a = {PLM_CPU_I8, c->rows, c->n, (unsigned char *)c->y};
+    switch (c->what) {
+    case 0: c->t->rms_norm(c->x, NULL, c->x, 1e-5f, 0, c->rows, c->n, NULL, c->y, c->par); return;
+    case 1: (void)c->t->glu(PLM_BACKEND_FN_SILU, 0, 0, c->x, c->x, c->n, c->rows, c->n, c->y, c->par); return;
+    case 2: c->t->softmax(c->x, c->rows, c->n, c->y, c->par); return;
+    case 3: c->t->activate(c->x, c->n, &a, c->par); return;
+    default: c->t->rope(c->y, c->n, c->rows, c->n / 64, 64, 64, false, c->cos_t, c->cos_t, c->par); return;
+    }
+}
+
+static void bench_rows(const plm_cpu_kernels *t, int threads, const plm_cpu_par *par)
+{
+    static const char *const names[] = {"rms_norm", "silu glu", "softmax", "activate int8", "rope"};
+    enum { ROWS = 512, N = 2048 };
+    rows_case c = {t, 0, take(ROWS * N * 4), take(ROWS * N * 4), NULL, ROWS, N, par};
+    for (int64_t i = 0; i < (int64_t)ROWS * N; i++)
+        c.x[i] = c.y[i] = (float)(i % 41) * 0.1f - 2;
+    c.cos_t = c.x;
+    for (; c.what < 5; c.what++)
+        if (strstr(names[c.what], only) != NULL)
+            printf("%-30s [%d,%d] threads=%d %7.2f numbers/ns\n", names[c.what], ROWS, N, threads,
+                   1e-9 * ROWS * N / best_of(rows_once, &c));
+    free(c.x);
+    free(c.y);
+}
+
 int main(int argc, char **argv)
 {
     static const struct { plm_backend_dtype type; const char *name; } types[] = {
@@ -247,6 +334,10 @@ int main(int argc, char **argv)
             bench_linear(t, types[i].type, types[i].name, 512, 2048, 2048, memory, &p, threads, &par);
             bench_linear(t, types[i].type, types[i].name, 1, 8192, 2048, memory, &p, threads, &par);
         }
+        bench_attention(t, 512, 0, 16, 8, 128, 1, memory, &p, threads, &par);
+        bench_attention(t, 1, 16384, 16, 8, 128, 1, memory, &p, threads, &par);
+        bench_attention(t, 1, 32768, 8, 1, 128, 8, memory, &p, threads, &par);
+        bench_rows(t, threads, &par);
     }
     free(memory);
     return 0;

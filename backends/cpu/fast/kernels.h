@@ -2,7 +2,7 @@
 **
 ** Nothing here allocates, locks, prints or knows a graph. The caller owns every buffer, says its shape,
 ** and lends its threads (plm_cpu_par). All arrays are row-major; "x[m,k] ldx" has row r at x + r * ldx.
-** Pointers need the alignment of their element alone; packed weights and activations are quickest at
+** The stack of each thread needs 256 KiB. Pointers need the alignment of their element alone; packed weights and activations are quickest at
 ** 64 bytes. Outputs may not overlap inputs unless a kernel says so.
 **
 ** LEVELS. One table of functions a level of the instruction set; plm_cpu_table picks the best that this
@@ -138,9 +138,9 @@ typedef struct plm_cpu_kernels {
 
     /* y[m,n] ldy = x[m,k] w[n,k]^T + bias?[n]. x->kind must be kind(w->type) and x->k == w->k.
     ** m <= 8: for each panel, for each block: codes decoded in registers, m dot products; reads the
-    ** weights once (m <= 4) at memory speed. Larger m: two panels of a slice of k are decoded to
-    ** bytes on the stack (24 KiB, L1), then all rows in tiles of 6 x 32; per block of 32 and tile:
-    ** 96 dot products, 12 (24 with minima) multiply-adds, 12 multiplications = 80 % (73 %) of int8
+    ** weights once (m <= 4) at memory speed. Larger m: two panels of up to 2048 columns are decoded to
+    ** bytes on the stack (92 KiB), then all rows in tiles of 6 x 32; per block of 32 and tile: 96 dot
+    ** products, 12 (24 with minima) multiply-adds, 12 multiplications = 80 % (73 %) of int8
     ** peak at best. Floats: tiles of 6 x 64 from the packed panels. Oracle: plm_oracle_linear on
     ** plm_decode'd weights. */
     void (*linear)(const plm_cpu_weight *w, const plm_cpu_acts *x, const float *bias, float *y,
