@@ -42,71 +42,34 @@ typedef struct attn_piece {
     int64_t pos[TILE_ROWS];
 } attn_piece;
 
-static const unsigned char *cache_head(const plm_cpu_attention *a, const unsigned char *cache,
-                                       int64_t d, int64_t s, int64_t g, int64_t p)
-{
-    int64_t slot = a->block[s * a->block_stride + p / a->block_tokens] * a->block_tokens +
-                   p % a->block_tokens;
-    return cache + (slot * a->G + g) * plm_cpu_cache_bytes(a->cache, d);
-}
-
-LANE void load_keys(const attn_piece *w, plm_backend_dtype type, int64_t p0, kv_tile *t)
+/* Where the heads of positions p0 .. of a tile stand in a cache of head size d; NULL for positions that
+** the piece does not look at. */
+static void find_heads(const attn_piece *w, const unsigned char *cache, int64_t d, int64_t p0,
+                       const unsigned char *head[TILE_KEYS])
 {
     const plm_cpu_attention *a = w->a;
-    for (int half = 0; half < TILE_KEYS; half += 16) {
-        const unsigned char *head[16];
-        for (int j = 0; j < 16; j++) {
-            int64_t p = p0 + half + j;
-            head[j] = p >= w->lo && p < w->hi ? cache_head(a, a->k, a->dk, w->s, w->g, p) : NULL;
+    const int32_t *block = a->block + w->s * a->block_stride + p0 / a->block_tokens;
+    int64_t bytes = plm_cpu_cache_bytes(a->cache, d), within = p0 % a->block_tokens;
+    for (int64_t p = p0; p < p0 + TILE_KEYS; p++, within++) {
+        if (within == a->block_tokens) {
+            within = 0;
+            block++;
         }
-        for (int64_t i = 0; i < a->dk; i += 16) {
-            int n = a->dk - i < 16 ? (int)(a->dk - i) : 16;
-            vf x[16];
-            for (int j = 0; j < 16; j++)
-                x[j] = head[j] != NULL ? cache_load(type, head[j], i, n) : vf_zero();
-            vf_transpose(x);
-            for (int j = 0; j < n; j++)
-                vf_store(&t->k[i + j][half], x[j]);
-        }
+        head[p - p0] = p >= w->lo && p < w->hi
+                           ? cache + ((*block * a->block_tokens + within) * a->G + w->g) * bytes
+                           : NULL;
     }
 }
 
-LANE void load_values(const attn_piece *w, plm_backend_dtype type, int64_t p0, kv_tile *t)
+/* Asks for the next tile's heads: they lie apart, so the hardware does not see them coming. */
+static void ask_for_tile(const attn_piece *w, const unsigned char *cache, int64_t d, int64_t p0)
 {
-    const plm_cpu_attention *a = w->a;
-    const unsigned char *cache = a->v != NULL ? a->v : a->k;
-    int64_t d = a->v != NULL ? a->dv : a->dk;
-    vi most = vi_zero();
-    for (int j = 0; j < TILE_KEYS; j++) {
-        int64_t p = p0 + j;
-        bool in = p >= w->lo && p < w->hi;
-        const unsigned char *head = in ? cache_head(a, cache, d, w->s, w->g, p) : NULL;
-        for (int64_t i = 0; i < plm_round_up(a->dv, 32); i += 16) {
-            int n = a->dv - i < 0 ? 0 : a->dv - i < 16 ? (int)(a->dv - i) : 16;
-            vf x = in && n > 0 ? cache_load(type, head, i, n) : vf_zero();
-            most = vi_max(most, vi_abs_bits(x));
-            vf_store(&t->v[j][i], x);
-        }
-    }
-    t->finite = vi_greatest(most) < 0x7f800000;
-}
-
-static void load_tile(const attn_piece *w, int64_t p0, kv_tile *t)
-{
-    switch (w->a->cache) {
-    case PLM_BACKEND_DT_F16:
-        load_keys(w, PLM_BACKEND_DT_F16, p0, t), load_values(w, PLM_BACKEND_DT_F16, p0, t);
-        return;
-    case PLM_BACKEND_DT_BF16:
-        load_keys(w, PLM_BACKEND_DT_BF16, p0, t), load_values(w, PLM_BACKEND_DT_BF16, p0, t);
-        return;
-    case PLM_BACKEND_DT_Q8_0:
-        load_keys(w, PLM_BACKEND_DT_Q8_0, p0, t), load_values(w, PLM_BACKEND_DT_Q8_0, p0, t);
-        return;
-    default:
-        load_keys(w, PLM_BACKEND_DT_F32, p0, t), load_values(w, PLM_BACKEND_DT_F32, p0, t);
-        return;
-    }
+    const unsigned char *head[TILE_KEYS];
+    int64_t bytes = plm_cpu_cache_bytes(w->a->cache, d);
+    find_heads(w, cache, d, p0, head);
+    for (int j = 0; j < TILE_KEYS; j++)
+        for (int64_t i = 0; head[j] != NULL && i < bytes; i += 64)
+            __builtin_prefetch(head[j] + i);
 }
 
 static const float *query(const attn_piece *w, int64_t r)
@@ -115,6 +78,121 @@ static const float *query(const attn_piece *w, int64_t r)
     int64_t group = a->H / a->G, i = w->first + r;
     int64_t t = a->seq_token[w->s] + i / group, h = w->g * group + i % group;
     return a->q + (t * a->H + h) * a->dk;
+}
+
+/* whole: every position has a head, and heads are multiples of 16 numbers. */
+LANE void load_keys(const attn_piece *w, plm_backend_dtype type, bool whole,
+                    const unsigned char *const *head, kv_tile *t)
+{
+    int64_t dk = w->a->dk;
+    for (int half = 0; half < TILE_KEYS; half += 16)
+        for (int64_t i = 0; i < dk; i += 16) {
+            int n = whole || dk - i >= 16 ? 16 : (int)(dk - i);
+            vf x[16];
+            UNROLL
+            for (int j = 0; j < 16; j++)
+                x[j] = whole || head[half + j] != NULL ? cache_load(type, head[half + j], i, n)
+                                                      : vf_zero();
+            vf_transpose(x);
+            UNROLL
+            for (int j = 0; j < 16; j++) /* the array has room for lanes past dk */
+                vf_store(&t->k[i + j][half], x[j]);
+        }
+}
+
+LANE void load_values(const attn_piece *w, plm_backend_dtype type, bool whole,
+                      const unsigned char *const *head, kv_tile *t)
+{
+    int64_t dv = w->a->dv;
+    vi most = vi_zero();
+    for (int j = 0; j < TILE_KEYS; j++)
+        for (int64_t i = 0; i < (whole ? dv : plm_round_up(dv, 32)); i += 16) {
+            int n = whole || dv - i >= 16 ? 16 : dv - i < 0 ? 0 : (int)(dv - i);
+            vf x = whole || (head[j] != NULL && n > 0) ? cache_load(type, head[j], i, n) : vf_zero();
+            if (n < 16) {
+                float part[16] = {0}; /* of v_in_k the lanes past dv are the key's */
+                vf_store_part(part, x, n);
+                x = vf_load(part);
+            }
+            most = vi_max(most, vi_abs_bits(x));
+            vf_store(&t->v[j][i], x);
+        }
+    t->finite = vi_greatest(most) < 0x7f800000;
+}
+
+/* Scores of the single token of a step: dot products along the head, the sixteen of as many positions
+** added up by one transposition, which costs less than transposing the keys for a few rows. */
+LANE void score_dots(const attn_piece *w, plm_backend_dtype type, bool whole,
+                     const unsigned char *const *head, int64_t r, kv_tile *t)
+{
+    int64_t dk = w->a->dk;
+    const float *q = query(w, r);
+    for (int half = 0; half < TILE_KEYS; half += 16) {
+        vf s[16];
+        UNROLL
+        for (int j = 0; j < 16; j++)
+            s[j] = vf_zero();
+        for (int64_t i = 0; i < dk; i += 16) {
+            int n = whole || dk - i >= 16 ? 16 : (int)(dk - i);
+            vf x = n == 16 ? vf_load(q + i) : vf_load_part(q + i, n);
+            UNROLL
+            for (int j = 0; j < 16; j++)
+                if (whole || head[half + j] != NULL)
+                    s[j] = vf_fma(cache_load(type, head[half + j], i, n), x, s[j]);
+        }
+        vf_transpose(s);
+        UNROLL
+        for (int j = 8; j > 0; j /= 2)
+            for (int i = 0; i < j; i++)
+                s[i] = vf_add(s[i], s[i + j]);
+        vf_store(&t->p[r][half], s[0]);
+    }
+}
+
+/* A step of one token: its few rows take score_dots. The choice looks at the sequence alone. */
+static bool takes_dots(const attn_piece *w)
+{
+    const plm_cpu_attention *a = w->a;
+    return a->seq_token[w->s + 1] - a->seq_token[w->s] == 1 && a->H / a->G <= 4;
+}
+
+LANE void fill_tile(const attn_piece *w, plm_backend_dtype type, bool whole,
+                    const unsigned char *const *keys, const unsigned char *const *values, kv_tile *t)
+{
+    bool dots = takes_dots(w);
+    if (!dots)
+        load_keys(w, type, whole, keys, t);
+    for (int64_t r = 0; dots && r < w->rows; r++)
+        score_dots(w, type, whole, keys, r, t);
+    load_values(w, type, whole, values, t);
+}
+
+LANE void load_tile_of(const attn_piece *w, plm_backend_dtype type, int64_t p0, kv_tile *t)
+{
+    const plm_cpu_attention *a = w->a;
+    const unsigned char *keys[TILE_KEYS], *values[TILE_KEYS];
+    find_heads(w, a->k, a->dk, p0, keys);
+    ask_for_tile(w, a->k, a->dk, p0 + TILE_KEYS);
+    if (a->v != NULL) {
+        find_heads(w, a->v, a->dv, p0, values);
+        ask_for_tile(w, a->v, a->dv, p0 + TILE_KEYS);
+    }
+    const unsigned char *const *v = a->v != NULL ? values : keys;
+    /* 32, as value_rows takes two vectors at once */
+    if (p0 >= w->lo && p0 + TILE_KEYS <= w->hi && a->dk % 32 == 0 && a->dv % 32 == 0)
+        fill_tile(w, type, true, keys, v, t);
+    else
+        fill_tile(w, type, false, keys, v, t);
+}
+
+static void load_tile(const attn_piece *w, int64_t p0, kv_tile *t)
+{
+    switch (w->a->cache) {
+    case PLM_BACKEND_DT_F16: load_tile_of(w, PLM_BACKEND_DT_F16, p0, t); return;
+    case PLM_BACKEND_DT_BF16: load_tile_of(w, PLM_BACKEND_DT_BF16, p0, t); return;
+    case PLM_BACKEND_DT_Q8_0: load_tile_of(w, PLM_BACKEND_DT_Q8_0, p0, t); return;
+    default: load_tile_of(w, PLM_BACKEND_DT_F32, p0, t); return;
+    }
 }
 
 /* p[r][..] = q k^T of `rows` rows. */
@@ -294,7 +372,8 @@ static void run_piece(attn_piece *w)
     for (int64_t p0 = w->lo / TILE_KEYS * TILE_KEYS; p0 < w->hi; p0 += TILE_KEYS) {
         float keep[TILE_ROWS];
         load_tile(w, p0, &t);
-        score_all(w, &t);
+        if (!takes_dots(w))
+            score_all(w, &t);
         for (int64_t r = 0; r < w->rows; r++)
             keep[r] = weigh_row(w, &t, r, p0);
         value_all(w, &t, keep);

@@ -18,6 +18,15 @@
 #define PLM_CPU_FORMS_H
 #include "backends/cpu/fast/kernels.h"
 
+/* Loops over constant bounds whose arrays are to stay in registers. */
+#if defined(__clang__)
+#define UNROLL _Pragma("clang loop unroll(full)")
+#elif defined(__GNUC__)
+#define UNROLL _Pragma("GCC unroll 16")
+#else
+#define UNROLL
+#endif
+
 typedef enum plm_scale_form {
     PLM_SCALE_NONE, PLM_SCALE_F16, PLM_SCALE_F16_MIN, PLM_SCALE_K, PLM_SCALE_K16, PLM_SCALE_KS,
     PLM_SCALE_E8M0

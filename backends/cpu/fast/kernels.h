@@ -159,7 +159,9 @@ typedef struct plm_cpu_kernels {
     ** (dk x 32); scores in tiles of 6 x 32; online softmax; values to floats; tiles of 6 x 32 of
     ** weights times values. Tiles start at multiples of 32 of the position, masked ones weigh exactly 0,
     ** so chunked and whole prefill give equal bits, and so does any placement of blocks. Rows that
-    ** attend nothing give 0. What unattended slots hold never shows. 4 dk flops a key and head for 2 dk
+    ** attend nothing give 0. A step of one token with at most 4 heads a kv head adds its scores up along
+    ** the head instead of transposing keys: its sums differ from a prompt's by rounding, and by nothing
+    ** from one step of one token to the next. What unattended slots hold never shows. 4 dk flops a key and head for 2 dk
     ** bytes of f16 key and value: bound by memory while a kv head has few query rows, by f32
     ** multiply-adds in prefill. Oracle: plm_oracle_attention (without index and ratio). */
     void (*attention)(const plm_cpu_attention *a, const plm_cpu_par *par);

@@ -91,12 +91,14 @@ LANE vf vf_within(vf x, int lo, int hi)
 LANE void vf_transpose(vf v[16])
 {
     vf t[16];
+    UNROLL
     for (int i = 0; i < 16; i += 2) {
         t[i] = _mm512_unpacklo_ps(v[i], v[i + 1]);
         t[i + 1] = _mm512_unpackhi_ps(v[i], v[i + 1]);
     }
 #define LANE_PD(op, a, b)                                                                          \
     _mm512_castpd_ps(op(_mm512_castps_pd(a), _mm512_castps_pd(b)))
+    UNROLL
     for (int i = 0; i < 16; i += 4) {
         v[i] = LANE_PD(_mm512_unpacklo_pd, t[i], t[i + 2]);
         v[i + 1] = LANE_PD(_mm512_unpackhi_pd, t[i], t[i + 2]);
@@ -104,6 +106,7 @@ LANE void vf_transpose(vf v[16])
         v[i + 3] = LANE_PD(_mm512_unpackhi_pd, t[i + 1], t[i + 3]);
     }
 #undef LANE_PD
+    UNROLL
     for (int j = 0; j < 4; j++) {
         vf a = _mm512_shuffle_f32x4(v[j], v[4 + j], 0x44), b = _mm512_shuffle_f32x4(v[j], v[4 + j], 0xee);
         vf c = _mm512_shuffle_f32x4(v[8 + j], v[12 + j], 0x44);
@@ -113,6 +116,7 @@ LANE void vf_transpose(vf v[16])
         t[8 + j] = _mm512_shuffle_f32x4(b, d, 0x88);
         t[12 + j] = _mm512_shuffle_f32x4(b, d, 0xdd);
     }
+    UNROLL
     for (int i = 0; i < 16; i++)
         v[i] = t[i];
 }

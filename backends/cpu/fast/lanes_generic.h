@@ -12,6 +12,7 @@
 #include "backends/cpu/fast/forms.h"
 
 #define LANE static inline
+#undef UNROLL
 #define UNROLL /* left to the compiler */
 typedef struct vf { float v[16]; } vf;
 typedef struct vi { int32_t v[16]; } vi;

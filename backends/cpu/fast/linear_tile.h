@@ -6,14 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#if defined(UNROLL)
-#elif defined(__clang__)
-#define UNROLL _Pragma("clang loop unroll(full)")
-#elif defined(__GNUC__)
-#define UNROLL _Pragma("GCC unroll 16")
-#else
-#define UNROLL
-#endif
 #ifndef LEVEL_BF16
 #define LEVEL_BF16 0
 #endif
