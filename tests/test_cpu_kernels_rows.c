@@ -146,6 +146,23 @@ static void functions(void **state)
     assert_false(levels[0]->glu(PLM_BACKEND_FN_SITU, 0, 0, x, x, 1, 1, 1, x, NULL));
 }
 
+/* Two units in the last place over the range of normal results: 2.4e-7. */
+static void exponential_is_close(void **state)
+{
+    (void)state;
+    const plm_cpu_kernels *levels[PLM_CPU_LEVELS];
+    size_t n_levels = cpu_levels(levels);
+    float x[16], y[16];
+    for (size_t l = 0; l < n_levels; l++)
+        for (int b = 0; b < 1090; b++) {
+            for (int i = 0; i < 16; i++)
+                x[i] = -87 + 0.01f * (float)(16 * b + i);
+            assert_true(levels[l]->unary(PLM_BACKEND_FN_EXP, x, 16, y, NULL));
+            for (int i = 0; i < 16; i++)
+                assert_close((double)y[i], exp((double)x[i]), 2.4e-7, 0);
+        }
+}
+
 static void gates(void **state)
 {
     (void)state;
@@ -351,7 +368,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(norms),         cmocka_unit_test(ropes),
-        cmocka_unit_test(functions),     cmocka_unit_test(gates),
+        cmocka_unit_test(functions),     cmocka_unit_test(exponential_is_close),
+        cmocka_unit_test(gates),
         cmocka_unit_test(softmax_and_argmax), cmocka_unit_test(sums_and_caps),
         cmocka_unit_test(delta_rule),    cmocka_unit_test(convolution),
     };
